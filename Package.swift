@@ -1,0 +1,53 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is compiled with the same rules: the Swift 6 language mode, imports internal unless they say
+/// otherwise, and each unsafe construct marked where it stands.
+let rules: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableExperimentalFeature("Lifetimes"),
+  .strictMemorySafety(),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: rules)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: rules)
+}
+
+let package = Package(
+  name: "martlet",
+  products: [.executable(name: "martlet", targets: ["martlet"])],
+  targets: [
+    .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
+    .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+    library("Wire"),
+    library("APNs", ["Wire"]),
+    library("Delivery", ["APNs", "Wire"]),
+    library("Kafka", ["CRdKafka", "Wire"]),
+    library("Transport", ["CNGHTTP2", "COpenSSL", "Wire"]),
+    library("Service", ["Delivery", "APNs", "Kafka", "Transport", "Wire"]),
+    library("MockAPNs", ["Transport", "APNs", "Wire"]),
+    .executableTarget(
+      name: "martlet", dependencies: ["Service", "MockAPNs", "Kafka", "Transport", "APNs", "Wire"],
+      swiftSettings: rules),
+
+    .target(name: "TestSupport", dependencies: ["Wire"], path: "Tests/TestSupport", swiftSettings: rules),
+    tests("WireTests", ["Wire"]),
+    tests("APNsTests", ["APNs", "Wire"]),
+    tests("DeliveryTests", ["Delivery", "APNs", "Wire"]),
+    tests("KafkaTests", ["Kafka", "Wire"]),
+    tests("TransportTests", ["Transport", "Wire"]),
+    tests("ServiceTests", ["Service", "Delivery", "APNs", "Kafka", "Transport", "Wire"]),
+    tests("MockAPNsTests", ["MockAPNs", "Transport", "APNs", "Wire"]),
+    tests("EndToEndTests", ["Service", "MockAPNs", "Delivery", "Kafka", "Transport", "APNs", "Wire"]),
+    tests("HouseTests", []),
+  ]
+)

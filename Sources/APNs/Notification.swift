@@ -1,0 +1,43 @@
+import Wire
+
+/// One push: all that APNs must be told, as stretches of one buffer (the record that asked for it).
+///
+/// A copy costs one reference count, whatever the payload's size.
+package struct Notification: Sendable {
+  /// The buffer that every range below points into.
+  package var storage: [UInt8]
+  /// The device token in hex, exactly as it was received.
+  package var token: ByteRange
+  /// A JSON object; these bytes go to APNs unchanged.
+  package var payload: ByteRange
+  package var pushType: PushType
+  /// The text of a push type that the table does not know; empty for the known ones.
+  package var pushTypeName: ByteRange
+  /// 10, 5 or 1.
+  package var priority: UInt8
+  /// UNIX seconds; 0 asks for one attempt without storing; `nil` leaves it to Apple.
+  package var expiration: Int64?
+  /// Empty: none. At most 64 bytes.
+  package var collapseID: ByteRange
+  /// A topic given by the request; empty: the app's bundle id with the suffix of the push type.
+  package var topic: ByteRange
+  /// The same for every attempt, also after a crash.
+  package var apnsID: UUID
+
+  package init(
+    storage: [UInt8], token: ByteRange, payload: ByteRange, pushType: PushType = .alert,
+    pushTypeName: ByteRange = .empty, priority: UInt8 = 10, expiration: Int64? = nil, collapseID: ByteRange = .empty,
+    topic: ByteRange = .empty, apnsID: UUID
+  ) {
+    self.storage = storage
+    self.token = token
+    self.payload = payload
+    self.pushType = pushType
+    self.pushTypeName = pushTypeName
+    self.priority = priority
+    self.expiration = expiration
+    self.collapseID = collapseID
+    self.topic = topic
+    self.apnsID = apnsID
+  }
+}

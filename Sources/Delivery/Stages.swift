@@ -1,0 +1,173 @@
+package import APNs
+package import Wire
+
+// Start here: the value that crosses each boundary on a notification's way.
+//
+//   Record -> Decoded (RequestDecoder) -> Push (DeliveryMachine) -> Submission (to a lane) -> LaneOutcome (from it)
+//          -> Publication (to Kafka) -> Receipt (from it) -> the record is settled, and its offset may be committed
+
+/// An app's place in the `AppTable`; it never changes while the process runs, also over a reload.
+package struct AppIndex: Hashable, Sendable {
+  package var value: Int32
+  package init(_ value: Int32) { self.value = value }
+}
+
+/// A lane: one of the event loops that own connections.
+package struct LaneIndex: Hashable, Sendable {
+  package var value: Int32
+  package init(_ value: Int32) { self.value = value }
+}
+
+/// What a record turned out to be.
+package enum Decoded: Sendable {
+  case request(Request)
+  case invalid(InvalidRequest)
+  /// A null value: counted and skipped.
+  case tombstone
+}
+
+/// A well-formed request: one notification, or several that differ only by their token.
+package struct Request: Sendable {
+  package var app: AppIndex
+  /// What is sent; for a batch, the first item.
+  package var notification: Notification
+  /// The tokens of a batch (`tokens`); empty for a single request.
+  package var tokens: [ByteRange]
+  /// The caller's id, if there is one.
+  package var id: ByteRange?
+  package var key: ByteRange?
+  package var headers: [RecordBody.Header]
+  /// Fields of the request that the contract does not know.
+  package var unknownFields: Int
+}
+
+/// A record that broke the contract.
+package struct InvalidRequest: Sendable {
+  package var rule: InvalidRule
+  /// Names the field, the rule and what was found, for people.
+  package var message: String
+  package var body: RecordBody
+  /// What could still be read; each may be missing.
+  package var id: ByteRange?
+  package var app: ByteRange?
+  package var token: ByteRange?
+}
+
+/// A push's place in the machine; the generation tells a late answer for an earlier tenant of the same place.
+package struct PushSlot: Hashable, Sendable {
+  package var index: UInt32
+  package var generation: UInt32
+
+  package init(index: UInt32, generation: UInt32) {
+    self.index = index
+    self.generation = generation
+  }
+
+  /// Both numbers in one word, for a callback that carries one.
+  package var ticket: UInt64 { UInt64(generation) << 32 | UInt64(index) }
+  package init(ticket: UInt64) {
+    self.init(index: UInt32(truncatingIfNeeded: ticket), generation: UInt32(ticket >> 32))
+  }
+}
+
+/// Where a notification came from.
+package struct Source: Hashable, Sendable {
+  package var partition: PartitionID
+  package var offset: Int64
+  /// Its place in a batch; 0 for a single request.
+  package var item: Int32
+
+  package init(partition: PartitionID, offset: Int64, item: Int32 = 0) {
+    self.partition = partition
+    self.offset = offset
+    self.item = item
+  }
+}
+
+/// A push on its way to a lane.
+package struct Submission: Sendable {
+  package var slot: PushSlot
+  package var app: AppIndex
+  package var notification: Notification
+}
+
+/// What became of one attempt.
+package struct LaneOutcome: Sendable {
+  package var slot: PushSlot
+  package var result: SendResult
+  /// When the request was handed to the connection; `nil` if it never was.
+  package var sentAt: Instant?
+  package var completedAt: Instant
+
+  package init(slot: PushSlot, result: SendResult, sentAt: Instant?, completedAt: Instant) {
+    self.slot = slot
+    self.result = result
+    self.sentAt = sentAt
+    self.completedAt = completedAt
+  }
+}
+
+package enum SendResult: Sendable {
+  case answered(Response)
+  /// It surely did not reach APNs; sending it again cannot make a duplicate.
+  case notSent(SendFailure)
+  /// The connection failed after it was sent; APNs may have taken it.
+  case lost(SendFailure)
+  /// No answer within the request timeout.
+  case timedOut
+}
+
+/// Why there was no answer.
+package enum SendFailure: UInt8, CaseIterable, Sendable {
+  /// No connection could be made: name resolution, refused, unreachable, timeout.
+  case unreachable
+  /// The TLS handshake failed: certificate, host name, protocol.
+  case tls
+  /// APNs closed or reset the connection.
+  case connectionClosed
+  /// APNs refused or reset the stream, or named it as unprocessed in GOAWAY.
+  case streamRefused
+  /// The app's key or certificate cannot be used.
+  case credentials
+  /// The lane is closing.
+  case draining
+}
+
+/// One of the topics that the service writes.
+package enum OutputTopic: UInt8, CaseIterable, Sendable {
+  case results, invalidTokens, deadLetters, deferred
+}
+
+/// A record to produce. The key and the value are stretches of buffers of their own; `headers` belong to the key's.
+package struct Publication: Sendable {
+  package var topic: OutputTopic
+  /// The push that waits for the receipt.
+  package var slot: PushSlot
+  package var key: Bytes?
+  package var value: Bytes?
+  /// The buffer that the copied request headers lie in.
+  package var headerStorage: [UInt8]
+  package var headers: [RecordBody.Header]
+  /// Headers of our own, few and short (dead letters, deferred requests).
+  package var extraHeaders: [(name: String, value: String)]
+}
+
+/// Kafka's word on one publication.
+package struct Receipt: Sendable {
+  package var slot: PushSlot
+  package var outcome: Outcome
+
+  package enum Outcome: Sendable {
+    /// Acknowledged by all in-sync replicas.
+    case acknowledged
+    /// Refused for good (too large, no permission, unknown topic).
+    case refused(String)
+    /// Not known to be stored; it must be produced again.
+    case undelivered(String)
+  }
+
+  package init(slot: PushSlot, outcome: Outcome) {
+    self.slot = slot
+    self.outcome = outcome
+  }
+}
