@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// One push: all that APNs must be told, as stretches of one buffer (the record that asked for it).
 ///

@@ -1,5 +1,3 @@
-import Wire
-
 /// What kind of push a notification is (Apple, "Sending notification requests to APNs", `apns-push-type`).
 ///
 /// `other` stands for a type that this table does not know; its name travels with the notification, which must then

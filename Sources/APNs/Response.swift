@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// What APNs answered to one request (Apple, "Handling notification responses from APNs").
 package struct Response: Sendable {
