@@ -1,6 +1,3 @@
-package import APNs
-package import Wire
-
 /// What decoding and routing must know of an app. Credentials and hosts are not among it.
 package struct AppRules: Sendable {
   package enum Environment: String, CaseIterable, Sendable { case production, sandbox }
