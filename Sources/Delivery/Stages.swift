@@ -62,12 +62,6 @@ package struct PushSlot: Hashable, Sendable {
     self.index = index
     self.generation = generation
   }
-
-  /// Both numbers in one word, for a callback that carries one.
-  package var ticket: UInt64 { UInt64(generation) << 32 | UInt64(index) }
-  package init(ticket: UInt64) {
-    self.init(index: UInt32(truncatingIfNeeded: ticket), generation: UInt32(ticket >> 32))
-  }
 }
 
 /// Where a notification came from.
@@ -138,23 +132,67 @@ package enum OutputTopic: UInt8, CaseIterable, Sendable {
   case results, invalidTokens, deadLetters, deferred
 }
 
-/// A record to produce. The key and the value are stretches of buffers of their own; `headers` belong to the key's.
+/// A record to produce. Key and value are stretches of the arena of the `Outbox` that it lies in.
 package struct Publication: Sendable {
   package var topic: OutputTopic
   /// The push that waits for the receipt.
   package var slot: PushSlot
-  package var key: Bytes?
-  package var value: Bytes?
-  /// The buffer that the copied request headers lie in.
+  package var key: ByteRange?
+  package var value: ByteRange?
+  /// The buffer that the request's headers, which are copied, lie in.
   package var headerStorage: [UInt8]
   package var headers: [RecordBody.Header]
   /// Headers of our own, few and short (dead letters, deferred requests).
-  package var extraHeaders: [(name: String, value: String)]
+  package var extraHeaders: [ExtraHeader]
+
+  package struct ExtraHeader: Hashable, Sendable {
+    package var name: String
+    package var value: String
+
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  package init(
+    topic: OutputTopic, slot: PushSlot, key: ByteRange?, value: ByteRange?, headerStorage: [UInt8] = [],
+    headers: [RecordBody.Header] = [], extraHeaders: [ExtraHeader] = []
+  ) {
+    self.topic = topic
+    self.slot = slot
+    self.key = key
+    self.value = value
+    self.headerStorage = headerStorage
+    self.headers = headers
+    self.extraHeaders = extraHeaders
+  }
+
+  /// All that a delivery report must bring back, in one word: generation, topic, place.
+  package var ticket: UInt64 {
+    UInt64(slot.generation) << 32 | UInt64(topic.rawValue) << 30 | UInt64(slot.index)
+  }
+}
+
+/// What is to be produced, in order, with one buffer for all of it.
+package struct Outbox: Sendable {
+  package var arena: [UInt8] = []
+  package var items: [Publication] = []
+
+  package init() {}
+
+  package var isEmpty: Bool { items.isEmpty }
+
+  package mutating func removeAll() {
+    arena.removeAll(keepingCapacity: true)
+    items.removeAll(keepingCapacity: true)
+  }
 }
 
 /// Kafka's word on one publication.
 package struct Receipt: Sendable {
   package var slot: PushSlot
+  package var topic: OutputTopic
   package var outcome: Outcome
 
   package enum Outcome: Sendable {
@@ -166,8 +204,11 @@ package struct Receipt: Sendable {
     case undelivered(String)
   }
 
-  package init(slot: PushSlot, outcome: Outcome) {
-    self.slot = slot
+  /// - Parameter ticket: a `Publication.ticket`.
+  package init(ticket: UInt64, outcome: Outcome) {
+    let low = UInt32(truncatingIfNeeded: ticket)
+    self.slot = PushSlot(index: low & 0x3fff_ffff, generation: UInt32(ticket >> 32))
+    self.topic = OutputTopic(rawValue: UInt8(low >> 30)) ?? .results
     self.outcome = outcome
   }
 }
