@@ -13,8 +13,10 @@ package struct PartitionLedger: Sendable {
     case admitted(sequence: Int)
     /// Settled before a crash or a rebalance, as the last commit's metadata says: not to be sent again.
     case alreadySettled
-    /// It is tracked already, or lies before what was committed.
+    /// It is tracked already.
     case known
+    /// It lies before the commit point: the partition's offsets began again.
+    case rewound
   }
 
   private struct Entry {
@@ -53,7 +55,7 @@ package struct PartitionLedger: Sendable {
   ///
   /// - Parameter items: how many settlements it takes; 0 for a record that is settled by being skipped.
   package mutating func admit(offset: Int64, items: Int) -> Admission {
-    if let position, offset < position { return .known }
+    if let commitPoint, let position, offset < position { return offset < commitPoint ? .rewound : .known }
     let settled = wasSettledBefore(offset)
     entries.append(Entry(offset: offset, outstanding: settled ? 0 : Int32(items)))
     position = offset + 1

@@ -1,0 +1,109 @@
+package import Wire
+
+/// One app's health: keeps an app that cannot be served from slowing the others.
+///
+/// Two things set an app apart. A *breaker* opens after a run of failures to reach APNs at all (or of refused
+/// credentials): until its time has come the app's requests are parked, then one probe at a time is let through. And an
+/// app that is at its cap and would take long to get below it is *slow*: its further requests are parked too, since
+/// waiting for it would hold the partitions that it shares.
+package struct AppHealth: Sendable {
+  /// Failures in a row that open the breaker.
+  static let failureLimit = 10
+  private static let firstPause: Duration = .seconds(2)
+  private static let longestPause: Duration = .seconds(60)
+  /// An app whose backlog in flight would take longer than this is slow.
+  private static let patience: Duration = .seconds(2)
+  private static let window: Duration = .milliseconds(500)
+
+  private var failuresInARow = 0
+  private var openings = 0
+  private var openUntil: Instant?
+  private var isProbing = false
+
+  private var windowStart: Instant?
+  private var windowCount = 0
+  private var perSecond: Double?
+  private var lastProgress: Instant?
+
+  /// Pushes taken up and not ended.
+  package var inFlight = 0
+  /// Waits in the list of those that hold back the intake.
+  var isHoldingBack = false
+
+  package init() {}
+
+  package enum Gate: Equatable, Sendable {
+    case open
+    /// Unusable until then.
+    case closed(until: Instant)
+  }
+
+  package enum Change: Equatable, Sendable { case opened(until: Instant), closed }
+
+  package var isBroken: Bool { openUntil != nil }
+
+  /// May a push of this app go out? Takes the one probe if it is due.
+  mutating func admit(now: Instant) -> Gate {
+    guard let openUntil else { return .open }
+    if now < openUntil { return .closed(until: openUntil) }
+    if isProbing { return .closed(until: now + Self.firstPause) }
+    isProbing = true
+    return .open
+  }
+
+  /// APNs answered, whatever it said of the request.
+  mutating func succeeded() -> Change? {
+    failuresInARow = 0
+    openings = 0
+    isProbing = false
+    guard openUntil != nil else { return nil }
+    openUntil = nil
+    return .closed
+  }
+
+  /// APNs could not be reached, or refused the app's credentials.
+  mutating func failed(now: Instant, using random: inout some RandomNumberGenerator) -> Change? {
+    failuresInARow += 1
+    let wasProbe = isProbing
+    isProbing = false
+    guard failuresInARow >= Self.failureLimit, openUntil == nil || wasProbe else { return nil }
+    let ceiling = min(Self.firstPause * (1 << min(openings, 10)), Self.longestPause).nanoseconds
+    let until = now + .nanoseconds(Int64.random(in: ceiling / 2...ceiling, using: &random))
+    openings += 1
+    openUntil = until
+    return .opened(until: until)
+  }
+
+  /// A probe came back without a word on the app (it was abandoned, or only its stream was refused).
+  mutating func probeAbandoned() { isProbing = false }
+
+  /// A push of this app ended or was parked.
+  mutating func ended(now: Instant) {
+    inFlight -= 1
+    lastProgress = now
+    windowCount += 1
+    guard let start = windowStart else {
+      windowStart = now
+      return
+    }
+    let elapsed = now - start
+    if elapsed >= Self.window {
+      perSecond = Double(windowCount) * 1e9 / Double(elapsed.nanoseconds)
+      windowStart = now
+      windowCount = 0
+    }
+  }
+
+  /// Whether what is in flight would take longer than patience allows. Asked at the cap only.
+  func isSlow(now: Instant) -> Bool {
+    guard let lastProgress else { return false }
+    if now - lastProgress > Self.window { return true }
+    guard let perSecond, perSecond > 0 else { return false }
+    return Double(inFlight) / perSecond * 1e9 > Double(Self.patience.nanoseconds)
+  }
+
+  /// The app has reached its cap for the first time with nothing ended yet: its patience starts to run.
+  mutating func reachedCap(now: Instant) {
+    if lastProgress == nil { lastProgress = now }
+  }
+}

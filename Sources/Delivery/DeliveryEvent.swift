@@ -1,0 +1,59 @@
+package import APNs
+package import Wire
+
+/// What the machine did, for metrics and the log; it counts and logs nothing itself.
+package enum DeliveryEvent: Sendable {
+  case finished(Finished)
+  /// An attempt came back from its lane.
+  case attempted(Attempt)
+  /// It goes out again, after a wait in memory.
+  case retried(AppIndex, RetryPolicy.Cause)
+  /// It waits on the deferred topic.
+  case parked(AppIndex)
+  case breaker(AppIndex, AppHealth.Change)
+  /// Kafka refused a record for good; `isFinal` when its shortened form was refused too and nothing more can be done.
+  case publicationRefused(OutputTopic, Source, text: String, isFinal: Bool)
+  /// A record was not stored and is produced again.
+  case publicationRepeated(OutputTopic, text: String)
+  /// A partition's offsets began again below what was committed (the topic was made anew).
+  case rewound(PartitionID, offset: Int64)
+
+  package struct Finished: Sendable {
+    package var app: AppIndex?
+    package var pushType: PushType
+    package var status: Ending.Status
+    /// Why it was not delivered, where APNs said so.
+    package var reason: Reason?
+    package var rule: InvalidRule?
+    package var isTokenDead: Bool
+    package var attempts: Int
+    package var requestedAt: UnixTime
+    package var completedAt: UnixTime
+    package var source: Source
+  }
+
+  package struct Attempt: Sendable {
+    package var app: AppIndex
+    /// From the record's timestamp to the first request on the wire; later attempts have none.
+    package var recordToSend: Duration?
+    /// From the request on the wire to its answer; `nil` without an answer.
+    package var sendToAnswer: Duration?
+  }
+}
+
+/// Plain counts since they were last taken.
+package struct Tally: Equatable, Sendable {
+  package var consumed = 0
+  package var tombstones = 0
+  /// Skipped, since the commit's metadata names them as settled.
+  package var alreadySettled = 0
+  /// Polled a second time within one assignment.
+  package var known = 0
+  /// Of partitions that are not ours (any more).
+  package var stray = 0
+  package var unknownFields = 0
+  /// Pushes let go unsent or unsettled since their partition was taken away or the service stops.
+  package var abandoned = 0
+
+  package init() {}
+}

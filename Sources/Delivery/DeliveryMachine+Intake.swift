@@ -1,0 +1,168 @@
+import APNs
+package import Wire
+
+// Record -> push -> submission.
+extension DeliveryMachine {
+  /// Takes polled records up, in the order in which they were polled.
+  package mutating func take(_ records: [Record], at moment: Moment) {
+    tally.consumed += records.count
+    var place = -1
+    for record in records {
+      if place < 0 || partitions[place].id != record.source {
+        guard let found = partitions.place(of: record.source) else {
+          tally.stray += 1
+          place = -1
+          continue
+        }
+        place = found
+      }
+      switch partitions[place].phase {
+      case .draining: tally.stray += 1
+      case .consuming where !partitions[place].held.isEmpty: partitions[place].held.append(record)
+      case .consuming: take(record, place, at: moment)
+      }
+    }
+  }
+
+  /// Takes one record up, or holds it (and with it all that follow of its partition) until it is due or there is room.
+  private mutating func take(_ record: Record, _ place: Int, at moment: Moment) {
+    switch decoder.decode(record, apps: apps, now: moment) {
+    case .tombstone:
+      if case .admitted = admit(record, place, items: 0) { tally.tombstones += 1 }
+    case .invalid(let invalid):
+      guard case .admitted(let sequence) = admit(record, place, items: 1) else { return }
+      reject(invalid, record, place, sequence, at: moment)
+    case .request(let request):
+      if let deferral = request.deferral, deferral.notBefore > moment.time {
+        let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
+        hold(record, place, until: moment.instant + .milliseconds(min(wait, 60_000)))
+        return
+      }
+      let index = Int(request.app.value)
+      if health[index].inFlight >= limits.maxInFlightPerApp {
+        health[index].reachedCap(now: moment.instant)
+        if !mustPark(request.app, at: moment) {
+          hold(record, place, until: nil)
+          return
+        }
+      }
+      let items = max(request.tokens.count, 1)
+      guard case .admitted(let sequence) = admit(record, place, items: items) else { return }
+      tally.unknownFields += request.unknownFields
+      for item in 0..<items { start(request, item, record, place, sequence, at: moment) }
+    }
+  }
+
+  private mutating func admit(_ record: Record, _ place: Int, items: Int) -> PartitionLedger.Admission {
+    let admission = partitions[place].ledger.admit(offset: record.offset, items: items)
+    switch admission {
+    case .admitted: break
+    case .alreadySettled: tally.alreadySettled += 1
+    case .known: tally.known += 1
+    case .rewound:
+      // The topic was made anew: its offsets begin again, and so does the book that is kept on them.
+      let id = partitions[place].id
+      events.append(.rewound(id, offset: record.offset))
+      partitions.assign(id, settled: [])
+      return partitions[place].ledger.admit(offset: record.offset, items: items)
+    }
+    return admission
+  }
+
+  /// Makes a push of one item and sends it on its way.
+  private mutating func start(
+    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
+  ) {
+    var notification = request.notification
+    if !request.tokens.isEmpty {
+      notification.token = request.tokens[item]
+      notification.apnsID = decoder.apnsID(of: request, source: record, item: item)
+    }
+    let source = Source(partition: record.source, offset: record.offset, item: Int32(item))
+    let push = Push(
+      app: request.app, notification: notification, id: request.id, key: request.key, value: request.value,
+      headers: request.headers, source: source, origin: request.deferral?.source ?? source, partitionSlot: place,
+      epoch: partitions[place].epoch, sequence: sequence, attempts: request.deferral?.attempts ?? 0,
+      requestedAt: request.deferral?.requestedAt ?? record.timestamp ?? moment.time,
+      bytes: item == 0 ? request.notification.storage.count : 0)
+    let slot = pushes.insert(push)
+    health[Int(request.app.value)].inFlight += 1
+    if health[Int(request.app.value)].inFlight > limits.maxInFlightPerApp, mustPark(request.app, at: moment) {
+      partitions[place].busy += 1
+      park(slot, after: parkingTime(of: request.app, at: moment), at: moment)
+    } else {
+      dispatch(slot, at: moment)
+    }
+  }
+
+  /// Sends a push that is not with a lane: now, or when its app's breaker allows it.
+  mutating func dispatch(_ slot: PushSlot, at moment: Moment) {
+    guard let app = pushes[slot].app else { return }
+    if RetryPolicy.isExpired(pushes[slot].notification.expiration, now: moment.time) {
+      becomeBusy(slot)
+      finish(slot, .expired, at: moment)
+      return
+    }
+    switch health[Int(app.value)].admit(now: moment.instant) {
+    case .closed(let until):
+      pushes[slot].state = .waiting
+      retries.insert(slot, due: until + random.uniform(below: .milliseconds(500)))
+    case .open:
+      let lane = router.route(app, appInFlight: health[Int(app.value)].inFlight)
+      becomeBusy(slot)
+      pushes[slot].state = .submitted(lane)
+      submissions[Int(lane.value)].append(
+        Submission(slot: slot, app: app, notification: pushes[slot].notification))
+    }
+  }
+
+  private mutating func becomeBusy(_ slot: PushSlot) {
+    let push = pushes[slot]
+    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy += 1 }
+  }
+
+  // MARK: Holding and parking
+
+  /// - Parameter until: when it is due; `nil`: when its app has room.
+  private mutating func hold(_ record: Record, _ place: Int, until: Instant?) {
+    partitions[place].held.append(record)
+    partitions[place].heldUntil = until
+    if until == nil {
+      if !waitingForRoom.contains(place) { waitingForRoom.append(place) }
+    } else {
+      updatePause(place)
+    }
+  }
+
+  mutating func takeHeld(_ place: Int, at moment: Moment) {
+    let held = partitions[place].held
+    partitions[place].held = []
+    for record in held {
+      if partitions[place].held.isEmpty {
+        take(record, place, at: moment)
+      } else {
+        partitions[place].held.append(record)
+      }
+    }
+  }
+
+  /// Tries again what waited for an app at its cap.
+  mutating func takeWaitingForRoom(at moment: Moment) {
+    guard !waitingForRoom.isEmpty else { return }
+    let places = waitingForRoom
+    waitingForRoom = []
+    for place in places where partitions.slots[place] != nil && partitions[place].heldUntil == nil {
+      takeHeld(place, at: moment)
+    }
+  }
+
+  /// Whether an app at its cap would hold up the partitions that it shares.
+  private func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
+    let health = health[Int(app.value)]
+    return health.isBroken || health.isSlow(now: moment.instant)
+  }
+
+  private mutating func parkingTime(of app: AppIndex, at moment: Moment) -> Duration {
+    .seconds(5) + random.uniform(below: .seconds(5))
+  }
+}

@@ -1,0 +1,131 @@
+import APNs
+package import Wire
+
+// Outcome -> end, wait or park.
+extension DeliveryMachine {
+  /// Takes what came back from the lanes.
+  package mutating func take(outcomes: [LaneOutcome], at moment: Moment) {
+    for outcome in outcomes {
+      guard pushes.contains(outcome.slot), case .submitted(let lane) = pushes[outcome.slot].state,
+        let app = pushes[outcome.slot].app
+      else { continue }
+      router.release(app, lane)
+      judge(outcome, app, at: moment)
+    }
+    takeWaitingForRoom(at: moment)
+  }
+
+  private mutating func judge(_ outcome: LaneOutcome, _ app: AppIndex, at moment: Moment) {
+    let slot = outcome.slot
+    count(outcome, app, at: moment)
+    note(outcome.result, of: app, at: moment)
+    let facts = RetryPolicy.Facts(
+      attempts: pushes[slot].attempts, unsent: pushes[slot].unsent, expiration: pushes[slot].notification.expiration,
+      requestedAt: pushes[slot].requestedAt)
+    let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
+    if case .end(let ending) = decision {
+      finish(slot, ending, at: moment)
+    } else if !mayWait(slot) {
+      abandon(slot, at: moment)
+    } else if case .park(let delay) = decision {
+      park(slot, after: delay, at: moment)
+    } else if case .again(let delay) = decision {
+      becomeIdle(slot)
+      pushes[slot].state = .waiting
+      retries.insert(slot, due: moment.instant + delay)
+      events.append(.retried(app, RetryPolicy.Cause(outcome.result)))
+    }
+  }
+
+  /// What is left of a revoked partition, or of a service that stops, is not sent again: whoever owns the partition
+  /// next takes it up from the committed offset.
+  private func mayWait(_ slot: PushSlot) -> Bool {
+    let push = pushes[slot]
+    guard !isDraining, partitions.isCurrent(push.partitionSlot, epoch: push.epoch) else { return false }
+    return partitions[push.partitionSlot].phase == .consuming
+  }
+
+  private mutating func count(_ outcome: LaneOutcome, _ app: AppIndex, at moment: Moment) {
+    guard let sentAt = outcome.sentAt else {
+      pushes[outcome.slot].unsent += 1
+      return
+    }
+    if case .notSent = outcome.result {
+      pushes[outcome.slot].unsent += 1
+      return
+    }
+    pushes[outcome.slot].attempts += 1
+    var attempt = DeliveryEvent.Attempt(app: app)
+    if pushes[outcome.slot].attempts == 1 {
+      let age = moment.time.milliseconds - pushes[outcome.slot].requestedAt.milliseconds
+      attempt.recordToSend = max(.zero, .milliseconds(age) - (moment.instant - sentAt))
+    }
+    if case .answered = outcome.result { attempt.sendToAnswer = outcome.completedAt - sentAt }
+    events.append(.attempted(attempt))
+  }
+
+  /// What the result says about the app as a whole.
+  private mutating func note(_ result: SendResult, of app: AppIndex, at moment: Moment) {
+    let index = Int(app.value)
+    let change: AppHealth.Change?
+    switch result {
+    case .answered(let response) where response.verdict == .credentialFault:
+      change = health[index].failed(now: moment.instant, using: &random)
+    case .answered:
+      change = health[index].succeeded()
+    case .notSent(.unreachable), .notSent(.tls), .notSent(.credentials):
+      change = health[index].failed(now: moment.instant, using: &random)
+    case .notSent, .lost, .timedOut:
+      health[index].probeAbandoned()
+      change = nil
+    }
+    if let change { events.append(.breaker(app, change)) }
+  }
+
+  // MARK: Ends
+
+  /// The push leaves the lane's or the waiting state without an end.
+  mutating func becomeIdle(_ slot: PushSlot) {
+    let push = pushes[slot]
+    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy -= 1 }
+  }
+
+  /// Lets a push go without an end: it is not settled, and is taken up again from the committed offset.
+  mutating func abandon(_ slot: PushSlot, at moment: Moment) {
+    tally.abandoned += 1
+    if case .waiting = pushes[slot].state {} else { becomeIdle(slot) }
+    if let app = pushes[slot].app { health[Int(app.value)].ended(now: moment.instant) }
+    pushes.remove(slot)
+  }
+
+  /// The push has ended; its records go out, and it settles when Kafka has them all.
+  mutating func finish(_ slot: PushSlot, _ ending: Ending, at moment: Moment) {
+    var isTokenDead = false
+    if case .rejected(let response) = ending { isTokenDead = response.verdict == .invalidToken }
+    pushes[slot].state = .publishing
+    pushes[slot].ending = ending
+    pushes[slot].completedAt = moment.time
+    if let app = pushes[slot].app {
+      health[Int(app.value)].ended(now: moment.instant)
+      publish(slot, to: .results)
+      if isTokenDead { publish(slot, to: .invalidTokens) }
+    }
+    let push = pushes[slot]
+    var finished = DeliveryEvent.Finished(
+      app: push.app, pushType: push.notification.pushType, status: ending.status, reason: ending.response?.reason,
+      rule: nil, isTokenDead: isTokenDead, attempts: push.attempts, requestedAt: push.requestedAt,
+      completedAt: moment.time, source: push.origin)
+    if case .invalid(let rule, _) = ending { finished.rule = rule }
+    events.append(.finished(finished))
+  }
+
+  /// Puts a push aside on the deferred topic.
+  mutating func park(_ slot: PushSlot, after delay: Duration, at moment: Moment) {
+    guard let app = pushes[slot].app else { return }
+    health[Int(app.value)].ended(now: moment.instant)
+    pushes[slot].state = .publishing
+    pushes[slot].parkedUntil = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)
+    publish(slot, to: .deferred)
+    events.append(.parked(app))
+  }
+}

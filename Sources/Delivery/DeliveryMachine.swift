@@ -1,0 +1,141 @@
+package import APNs
+package import Wire
+
+/// Every decision between a polled record and its committed offset: events in, actions out.
+///
+/// The machine is a value. It has no clock, thread, socket or lock; time comes in with each event and randomness from a
+/// seed, so that the same events always give the same actions, in production and in simulation. The shell around it
+/// (`Service`) calls the methods named for events and then picks up what there is to do:
+///
+/// - `submissions`, by lane;
+/// - `outbox`, to produce to Kafka in order;
+/// - `pauses` and `resumes` of partitions;
+/// - `takeCommits()`, each commit interval;
+/// - `takeRelease(at:)`, the partitions that may be given back now;
+/// - `events` and `tally`, to count and log.
+///
+/// A notification's way: `take(_:at:)` → `submissions` → `take(outcomes:at:)` → `outbox` → `take(receipts:at:)`.
+package struct DeliveryMachine: Sendable {
+  package struct Limits: Sendable {
+    package var lanes = 2
+    /// Records between poll and settlement, and their bytes.
+    package var maxInFlight = 20_000
+    package var maxInFlightBytes = 32 << 20
+    package var maxInFlightPerApp = 5_000
+    /// How long what is in flight of a revoked partition may take to finish.
+    package var revocationTimeout: Duration = .seconds(5)
+
+    package init() {}
+  }
+
+  package let limits: Limits
+  package var retryPolicy: RetryPolicy
+  package internal(set) var apps: AppTable
+  /// The names of the topics that are read, by `PartitionID.topic`.
+  package let topics: [String]
+
+  var decoder: RequestDecoder
+  var encoder: ResultEncoder
+  var partitions = Partitions()
+  var pushes = PushSlab()
+  var retries = RetryQueue()
+  var router: Router
+  var health: [AppHealth] = []
+  var random: SeededRandom
+  var revocation: Revocation?
+  /// Places of partitions whose next record waits for its app to fall below its cap.
+  var waitingForRoom: [Int] = []
+  var isIntakeStopped = false
+  package internal(set) var isDraining = false
+
+  package var submissions: [[Submission]]
+  package var outbox = Outbox()
+  package var pauses: [PartitionID] = []
+  package var resumes: [PartitionID] = []
+  package var events: [DeliveryEvent] = []
+  package var tally = Tally()
+
+  package init(limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], seed: UInt64) {
+    self.limits = limits
+    self.retryPolicy = retryPolicy
+    self.apps = apps
+    self.topics = topics
+    self.decoder = RequestDecoder(topics: topics)
+    self.encoder = ResultEncoder(topics: topics)
+    self.router = Router(laneCount: limits.lanes)
+    self.random = SeededRandom(seed: seed)
+    self.submissions = Array(repeating: [], count: limits.lanes)
+    update(apps: apps)
+  }
+
+  // MARK: What the shell may ask
+
+  /// Notifications between poll and settlement.
+  package var inFlight: Int { pushes.countInUse }
+  package var inFlightBytes: Int { pushes.bytesInUse }
+  /// Those of them that wait in memory to be sent again.
+  package var waiting: Int { retries.count }
+  package func inFlight(of app: AppIndex) -> Int { health[Int(app.value)].inFlight }
+  package func isBroken(_ app: AppIndex) -> Bool { health[Int(app.value)].isBroken }
+  package var assignedPartitions: [PartitionID] { partitions.assigned }
+
+  /// How many more records may be polled now; 0 while the intake is paused.
+  ///
+  /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter.
+  package mutating func recordRoom() -> Int {
+    if isDraining || !waitingForRoom.isEmpty { return 0 }
+    let room = limits.maxInFlight - inFlight
+    if room <= 0 || inFlightBytes >= limits.maxInFlightBytes {
+      isIntakeStopped = true
+    } else if isIntakeStopped, inFlight <= limits.maxInFlight / 4 * 3,
+      inFlightBytes <= limits.maxInFlightBytes / 4 * 3
+    {
+      isIntakeStopped = false
+    }
+    return isIntakeStopped ? 0 : room
+  }
+
+  /// The next time at which `advance(to:)` has something to do.
+  package var nextDeadline: Instant? {
+    var next = retries.nextDue ?? .distantFuture
+    for place in partitions.indices {
+      if let until = partitions.slots[place]?.heldUntil { next = min(next, until) }
+    }
+    if let revocation { next = min(next, revocation.deadline) }
+    return next == .distantFuture ? nil : next
+  }
+
+  // MARK: Time
+
+  /// Sends again what is due, takes up records that were held and are due now.
+  package mutating func advance(to moment: Moment) {
+    while let slot = retries.popDue(now: moment.instant) {
+      guard pushes.contains(slot), case .waiting = pushes[slot].state else { continue }
+      dispatch(slot, at: moment)
+    }
+    for place in partitions.indices {
+      guard let until = partitions.slots[place]?.heldUntil, until <= moment.instant else { continue }
+      partitions[place].heldUntil = nil
+      takeHeld(place, at: moment)
+      updatePause(place)
+    }
+    takeWaitingForRoom(at: moment)
+  }
+
+  /// Tells the consumer where a partition's pause has changed.
+  mutating func updatePause(_ place: Int) {
+    let shouldPause = partitions[place].shouldPause
+    guard partitions[place].isPaused != shouldPause else { return }
+    partitions[place].isPaused = shouldPause
+    if shouldPause { pauses.append(partitions[place].id) } else { resumes.append(partitions[place].id) }
+  }
+
+  // MARK: Configuration
+
+  /// Takes a new table of apps; indices of apps that were there before stay theirs.
+  package mutating func update(apps: AppTable) {
+    self.apps = apps
+    while health.count < apps.count { health.append(AppHealth()) }
+    router.grow(appCount: apps.count)
+  }
+}

@@ -1,0 +1,70 @@
+import Wire
+
+/// One partition while it is assigned to us.
+struct PartitionState: Sendable {
+  enum Phase: Sendable {
+    case consuming
+    /// Revoked: nothing more is taken up, what is out finishes.
+    case draining
+  }
+
+  let id: PartitionID
+  /// Tells this assignment from every other.
+  let epoch: UInt32
+  var phase: Phase = .consuming
+  var ledger: PartitionLedger
+  /// Pushes of this partition that are with a lane or await receipts.
+  var busy = 0
+  /// Records that are not due yet (deferred topic), in order; the partition is paused while there are any.
+  var held: [Record] = []
+  var heldUntil: Instant?
+  /// The last commit could not say all that is settled: no more is taken in until the ledger is shorter.
+  var isOverfull = false
+  /// What the consumer was last told.
+  var isPaused = false
+
+  var shouldPause: Bool { isOverfull || heldUntil != nil }
+}
+
+/// The partitions that are assigned to us, and those just given back.
+struct Partitions: Sendable {
+  private(set) var slots: [PartitionState?] = []
+  private var places: [PartitionID: Int] = [:]
+  private var lastEpoch: UInt32 = 0
+
+  var assigned: [PartitionID] { Array(places.keys) }
+  var assignedCount: Int { places.count }
+  var indices: Range<Int> { slots.indices }
+
+  /// Begins an assignment; whatever was known of an earlier one is void.
+  mutating func assign(_ id: PartitionID, settled: [Range<Int64>]) {
+    release(id)
+    lastEpoch += 1
+    let state = PartitionState(id: id, epoch: lastEpoch, ledger: PartitionLedger(settled: settled))
+    if let free = slots.firstIndex(where: { $0 == nil }) {
+      slots[free] = state
+      places[id] = free
+    } else {
+      slots.append(state)
+      places[id] = slots.count - 1
+    }
+  }
+
+  func place(of id: PartitionID) -> Int? { places[id] }
+
+  /// - Precondition: the place is in use.
+  subscript(place: Int) -> PartitionState {
+    _read { yield slots[place]! }  // holds: see the precondition
+    _modify { yield &slots[place]! }  // holds: see the precondition
+  }
+
+  /// Whether `place` still is in the assignment that `epoch` names.
+  func isCurrent(_ place: Int, epoch: UInt32) -> Bool {
+    place < slots.count && slots[place]?.epoch == epoch
+  }
+
+  mutating func release(_ id: PartitionID) {
+    guard let place = places.removeValue(forKey: id) else { return }
+    slots[place] = nil
+  }
+}

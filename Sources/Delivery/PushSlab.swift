@@ -1,0 +1,100 @@
+import APNs
+import Wire
+
+/// One notification between its record and its settlement.
+struct Push: Sendable {
+  enum State: Sendable {
+    case free
+    /// In memory until its time comes.
+    case waiting
+    /// With a lane.
+    case submitted(LaneIndex)
+    /// Ended (or parked); its publications await their receipts.
+    case publishing
+  }
+
+  var generation: UInt32 = 0
+  var state: State = .free
+  /// `nil` for a record that broke the contract.
+  var app: AppIndex?
+  var notification: Notification
+  var id: ByteRange?
+  var key: ByteRange?
+  var value: ByteRange?
+  var headers: [RecordBody.Header] = []
+  var source: Source
+  /// The source that results name; differs from `source` for a request that was parked.
+  var origin: Source
+  var partitionSlot: Int
+  var epoch: UInt32
+  var sequence: Int
+  var attempts = 0
+  var unsent = 0
+  var requestedAt: UnixTime
+  var bytes: Int
+  var ending: Ending?
+  /// Set instead of `ending` when it was parked.
+  var parkedUntil: UnixTime?
+  var completedAt: UnixTime?
+  /// The topics whose receipts are outstanding, a bit each.
+  var awaited: UInt8 = 0
+  /// The topics that refused the full record and get a shortened one.
+  var shortened: UInt8 = 0
+  /// Times that a publication had to be produced again.
+  var republished = 0
+}
+
+/// All notifications in flight, in one array; places are used again, each time under a new generation.
+struct PushSlab: Sendable {
+  private(set) var places: [Push] = []
+  private var free: [UInt32] = []
+  private(set) var bytesInUse = 0
+
+  var countInUse: Int { places.count - free.count }
+
+  mutating func insert(_ push: consuming Push) -> PushSlot {
+    bytesInUse += push.bytes
+    if let index = free.popLast() {
+      let generation = places[Int(index)].generation &+ 1
+      push.generation = generation
+      places[Int(index)] = push
+      return PushSlot(index: index, generation: generation)
+    }
+    push.generation = 1
+    places.append(push)
+    return PushSlot(index: UInt32(places.count - 1), generation: 1)
+  }
+
+  /// Whether the slot still belongs to the push that it was given to.
+  func contains(_ slot: PushSlot) -> Bool {
+    guard Int(slot.index) < places.count, places[Int(slot.index)].generation == slot.generation else { return false }
+    if case .free = places[Int(slot.index)].state { return false }
+    return true
+  }
+
+  /// - Precondition: `contains(slot)`.
+  subscript(slot: PushSlot) -> Push {
+    _read { yield places[Int(slot.index)] }
+    _modify { yield &places[Int(slot.index)] }
+  }
+
+  /// Frees the place and what it refers to.
+  mutating func remove(_ slot: PushSlot) {
+    let index = Int(slot.index)
+    bytesInUse -= places[index].bytes
+    places[index].state = .free
+    places[index].notification.storage = []
+    places[index].headers = []
+    places[index].ending = nil
+    free.append(slot.index)
+  }
+
+  /// The slots in use that `isIncluded`; looks at every place.
+  func slots(where isIncluded: (Push) -> Bool) -> [PushSlot] {
+    places.indices.compactMap { index in
+      if case .free = places[index].state { return nil }
+      guard isIncluded(places[index]) else { return nil }
+      return PushSlot(index: UInt32(index), generation: places[index].generation)
+    }
+  }
+}

@@ -1,0 +1,142 @@
+package import APNs
+package import Wire
+
+/// Whether, when and how often a notification is sent again.
+///
+/// - An answer that settles the matter ends it. What Apple may still take is tried again with exponential backoff and
+///   full jitter, at most `attempts` times in all.
+/// - What surely never reached Apple does not count as an attempt: it waits for the app to be reachable again, until
+///   `giveUpAfter`.
+/// - Nothing is tried after its expiration; an expiration of 0 asks for one attempt only.
+/// - A wait longer than `longestWait` is not held in memory but parked in Kafka (Apple asks for 15 minutes after some
+///   answers; "Handling notification responses from APNs").
+package struct RetryPolicy: Sendable {
+  package var attempts = 5
+  package var initialBackoff: Duration = .milliseconds(500)
+  package var maximumBackoff: Duration = .seconds(30)
+  /// Longer waits are parked.
+  package var longestWait: Duration = .seconds(30)
+  /// How long after its request a notification that cannot be sent at all is given up.
+  package var giveUpAfter: Duration = .seconds(3600)
+
+  package init() {}
+
+  /// What is known of a notification when an attempt ends.
+  package struct Facts: Sendable {
+    /// Attempts that reached APNs, or may have, this one included.
+    package var attempts: Int
+    /// Attempts that surely did not.
+    package var unsent: Int
+    package var expiration: Int64?
+    package var requestedAt: UnixTime
+
+    package init(attempts: Int, unsent: Int, expiration: Int64?, requestedAt: UnixTime) {
+      self.attempts = attempts
+      self.unsent = unsent
+      self.expiration = expiration
+      self.requestedAt = requestedAt
+    }
+  }
+
+  package enum Decision: Sendable {
+    case end(Ending)
+    /// Wait in memory.
+    case again(after: Duration)
+    /// Wait in Kafka.
+    case park(after: Duration)
+  }
+
+  /// Why a notification goes out again: the bounded set that metrics name.
+  package enum Cause: String, CaseIterable, Sendable {
+    case refreshedToken = "refreshed_token"
+    case replacedConnection = "replaced_connection"
+    case throttled
+    case serverError = "server_error"
+    case notSent = "not_sent"
+    case lost
+    case timedOut = "timed_out"
+  }
+
+  package func decide(
+    _ result: SendResult, _ facts: Facts, now: UnixTime, using random: inout some RandomNumberGenerator
+  ) -> Decision {
+    switch result {
+    case .answered(let response):
+      switch response.verdict {
+      case .delivered: return .end(.delivered(response))
+      case .rejected, .invalidToken, .credentialFault: return .end(.rejected(response))
+      case .refreshToken, .replaceConnection:
+        // Another connection may take it at once; a touch of jitter keeps a whole connection's load from moving in step.
+        return attempt(again: jitter(.milliseconds(50 * facts.attempts), &random), .answered(response), facts, now)
+      case .throttled, .retry:
+        let delay = max(backoff(facts.attempts, &random), response.retryAfter ?? .zero)
+        return attempt(again: delay, .answered(response), facts, now)
+      }
+    case .lost(let failure):
+      return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .lost(failure), facts, now)
+    case .timedOut:
+      return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .timedOut, facts, now)
+    case .notSent(let failure):
+      guard now.milliseconds - facts.requestedAt.milliseconds < giveUpAfter.milliseconds else {
+        return .end(.failed(.notSent(failure)))
+      }
+      let isImmediate = failure == .streamRefused || failure == .connectionClosed
+      let delay =
+        isImmediate && facts.unsent < 3 ? jitter(.milliseconds(20), &random) : backoff(facts.unsent, &random)
+      return wait(delay, facts, now)
+    }
+  }
+
+  /// Whether the expiration has passed. 0 is no time at all but Apple's word for "do not store".
+  package static func isExpired(_ expiration: Int64?, now: UnixTime) -> Bool {
+    guard let expiration, expiration > 0 else { return false }
+    return now.seconds >= expiration
+  }
+
+  private func attempt(again delay: Duration, _ failure: Ending.Failure, _ facts: Facts, _ now: UnixTime) -> Decision {
+    guard facts.attempts < attempts, facts.expiration != 0 else { return .end(.failed(failure)) }
+    return wait(delay, facts, now)
+  }
+
+  private func wait(_ delay: Duration, _ facts: Facts, _ now: UnixTime) -> Decision {
+    var delay = delay
+    if let expiration = facts.expiration, expiration > 0 {
+      // It ends as expired when its time has come, neither before nor long after.
+      delay = min(delay, .milliseconds(max(0, expiration * 1000 - now.milliseconds)))
+    }
+    return delay > longestWait && facts.expiration != 0 ? .park(after: delay) : .again(after: delay)
+  }
+
+  /// Exponential from `initialBackoff`, full jitter, never above `maximumBackoff`.
+  func backoff(_ attempt: Int, _ random: inout some RandomNumberGenerator) -> Duration {
+    let doublings = min(max(attempt - 1, 0), 20)
+    return jitter(min(initialBackoff * (1 << doublings), maximumBackoff), &random)
+  }
+
+  private func jitter(_ ceiling: Duration, _ random: inout some RandomNumberGenerator) -> Duration {
+    .nanoseconds(Int64.random(in: 0...max(0, ceiling.nanoseconds), using: &random))
+  }
+}
+
+extension RetryPolicy.Cause {
+  /// The cause that goes with a result that is not the end.
+  package init(_ result: SendResult) {
+    switch result {
+    case .answered(let response):
+      switch response.verdict {
+      case .refreshToken: self = .refreshedToken
+      case .replaceConnection: self = .replacedConnection
+      case .throttled: self = .throttled
+      case .delivered, .rejected, .invalidToken, .credentialFault, .retry: self = .serverError
+      }
+    case .notSent: self = .notSent
+    case .lost: self = .lost
+    case .timedOut: self = .timedOut
+    }
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds.
+  var milliseconds: Int64 { nanoseconds / 1_000_000 }
+}

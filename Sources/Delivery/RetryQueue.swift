@@ -1,0 +1,56 @@
+import Wire
+
+/// What waits for a time: a binary heap by due time, ties in the order of insertion, so that a run can be repeated.
+struct RetryQueue: Sendable {
+  private struct Entry {
+    var due: Instant
+    var order: UInt64
+    var slot: PushSlot
+  }
+
+  private var heap: [Entry] = []
+  private var inserted: UInt64 = 0
+
+  var count: Int { heap.count }
+  var nextDue: Instant? { heap.first?.due }
+
+  mutating func insert(_ slot: PushSlot, due: Instant) {
+    heap.append(Entry(due: due, order: inserted, slot: slot))
+    inserted += 1
+    var child = heap.count - 1
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard isBefore(child, parent) else { break }
+      heap.swapAt(child, parent)
+      child = parent
+    }
+  }
+
+  /// The first one that is due, if one is.
+  mutating func popDue(now: Instant) -> PushSlot? {
+    guard let first = heap.first, first.due <= now else { return nil }
+    let last = heap.removeLast()
+    if !heap.isEmpty {
+      heap[0] = last
+      sink()
+    }
+    return first.slot
+  }
+
+  private mutating func sink() {
+    var parent = 0
+    while true {
+      var least = parent
+      for child in (2 * parent + 1)...(2 * parent + 2) where child < heap.count {
+        if isBefore(child, least) { least = child }
+      }
+      guard least != parent else { return }
+      heap.swapAt(parent, least)
+      parent = least
+    }
+  }
+
+  private func isBefore(_ left: Int, _ right: Int) -> Bool {
+    (heap[left].due, heap[left].order) < (heap[right].due, heap[right].order)
+  }
+}
