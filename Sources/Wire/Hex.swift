@@ -1,0 +1,47 @@
+/// Hexadecimal digits to bytes and back.
+package enum Hex {
+  /// What the digit stands for, in either case; `nil` for any other byte.
+  @inlinable
+  package static func value(of digit: UInt8) -> UInt8? {
+    switch digit {
+    case 0x30...0x39: digit &- 0x30
+    case 0x41...0x46: digit &- 0x37
+    case 0x61...0x66: digit &- 0x57
+    default: nil
+    }
+  }
+
+  /// The lower-case digit of a value below 16.
+  @inlinable
+  package static func digit(of value: UInt8) -> UInt8 {
+    value < 10 ? 0x30 &+ value : 0x57 &+ value
+  }
+
+  /// Whether there are digits only. True of an empty text.
+  package static func isDigits(_ text: Span<UInt8>) -> Bool {
+    for index in text.indices where value(of: text[index]) == nil { return false }
+    return true
+  }
+
+  /// Appends the bytes that `text` spells, two digits each. Returns false, and appends nothing, if a byte is no digit
+  /// or one is left over.
+  package static func decode(_ text: Span<UInt8>, into output: inout [UInt8]) -> Bool {
+    guard text.count % 2 == 0, isDigits(text) else { return false }
+    output.append(addingCapacity: text.count / 2) { output in
+      for index in stride(from: 0, to: text.count, by: 2) {
+        output.append((value(of: text[index]) ?? 0) << 4 | (value(of: text[index + 1]) ?? 0))
+      }
+    }
+    return true
+  }
+
+  /// Appends two lower-case digits for each byte.
+  package static func encode(_ bytes: Span<UInt8>, into output: inout [UInt8]) {
+    output.append(addingCapacity: bytes.count * 2) { output in
+      for index in bytes.indices {
+        output.append(digit(of: bytes[index] >> 4))
+        output.append(digit(of: bytes[index] & 15))
+      }
+    }
+  }
+}
