@@ -1,0 +1,178 @@
+/// Writes JSON (RFC 8259) to a buffer of its own that grows and is used again. Commas come by themselves.
+///
+/// ```
+/// writer.beginObject()
+/// writer.key("status")
+/// writer.string("delivered")
+/// writer.endObject()
+/// ```
+///
+/// What is written is valid UTF-8 whatever it is given: broken sequences become U+FFFD. That begins and ends match,
+/// and that each key has one value, is up to the caller. Several documents can lie one behind the other in one buffer;
+/// see `beginDocument`.
+package struct JSONWriter: Sendable {
+  /// All that was written.
+  package private(set) var bytes: [UInt8]
+  /// Whether a value stands before this place in the same container.
+  private var needsComma = false
+
+  /// - Parameter buffer: what to append to.
+  package init(appendingTo buffer: consuming [UInt8] = []) {
+    bytes = buffer
+  }
+
+  /// Starts a new document behind what is there.
+  /// - Returns: where it begins in `bytes`.
+  @discardableResult
+  package mutating func beginDocument() -> Int {
+    needsComma = false
+    return bytes.count
+  }
+
+  /// Empties the buffer but keeps its memory.
+  package mutating func reset() {
+    bytes.removeAll(keepingCapacity: true)
+    needsComma = false
+  }
+
+  /// Gives the buffer away, and goes on with an empty one.
+  package mutating func take() -> [UInt8] {
+    let result = bytes
+    bytes = []
+    needsComma = false
+    return result
+  }
+
+  // MARK: Structure
+
+  package mutating func beginObject() { begin(0x7b) }
+
+  package mutating func endObject() { end(0x7d) }
+
+  package mutating func beginArray() { begin(0x5b) }
+
+  package mutating func endArray() { end(0x5d) }
+
+  /// The key of the value that comes next.
+  package mutating func key(_ name: String) {
+    string(name)
+    bytes.append(0x3a)
+    needsComma = false
+  }
+
+  // MARK: Values
+
+  package mutating func string(_ text: String) {
+    string(text.utf8.span)
+  }
+
+  /// A string from bytes that should be UTF-8.
+  package mutating func string(_ text: Span<UInt8>) {
+    separate()
+    bytes.append(0x22)
+    bytes.append(jsonEscaped: text)
+    bytes.append(0x22)
+  }
+
+  /// The UUID as a string, in lower case.
+  package mutating func string(_ uuid: UUID) {
+    separate()
+    bytes.append(0x22)
+    bytes.append(uuid: uuid)
+    bytes.append(0x22)
+  }
+
+  package mutating func integer(_ value: Int64) {
+    separate()
+    bytes.append(decimal: value)
+  }
+
+  package mutating func integer(_ value: UInt64) {
+    separate()
+    bytes.append(decimal: value)
+  }
+
+  package mutating func integer(_ value: Int) {
+    integer(Int64(value))
+  }
+
+  package mutating func bool(_ value: Bool) {
+    raw((value ? "true" : "false").utf8.span)
+  }
+
+  package mutating func null() {
+    raw("null".utf8.span)
+  }
+
+  /// A value that is JSON already; it is not checked.
+  package mutating func raw(_ json: Span<UInt8>) {
+    separate()
+    bytes.append(span: json)
+  }
+
+  // MARK: Parts
+
+  private mutating func begin(_ opening: UInt8) {
+    separate()
+    bytes.append(opening)
+    needsComma = false
+  }
+
+  private mutating func end(_ closing: UInt8) {
+    bytes.append(closing)
+    needsComma = true
+  }
+
+  private mutating func separate() {
+    if needsComma { bytes.append(0x2c) }
+    needsComma = true
+  }
+}
+
+extension Array where Element == UInt8 {
+  /// Appends the inside of a JSON string: quotes, backslashes and control characters escaped, invalid UTF-8 replaced
+  /// by U+FFFD.
+  package mutating func append(jsonEscaped text: Span<UInt8>) {
+    // Everything from `plain` to `at` can be copied as it is; mostly that is the whole text.
+    var plain = 0
+    var at = 0
+    while at < text.count {
+      let byte = text[at]
+      if byte &- 0x20 < 0x60, byte != 0x22, byte != 0x5c {
+        at += 1
+        continue
+      }
+      let length = byte < 0x80 ? 0 : UTF8Text.sequenceLength(in: text, at: at)
+      if length > 0 {
+        at += length
+        continue
+      }
+      append(span: text.extracting(plain..<at))
+      if byte < 0x80 {
+        append(jsonEscape: byte)
+        at += 1
+      } else {
+        append(scalar: "\u{fffd}")
+        at += UTF8Text.brokenLength(in: text, at: at)
+      }
+      plain = at
+    }
+    append(span: text.extracting(plain..<at))
+  }
+
+  private mutating func append(jsonEscape byte: UInt8) {
+    append(0x5c)
+    switch byte {
+    case 0x22, 0x5c: append(byte)
+    case 0x08: append(0x62)
+    case 0x09: append(0x74)
+    case 0x0a: append(0x6e)
+    case 0x0c: append(0x66)
+    case 0x0d: append(0x72)
+    default:
+      append(text: "u00")
+      append(Hex.digit(of: byte >> 4))
+      append(Hex.digit(of: byte & 15))
+    }
+  }
+}
