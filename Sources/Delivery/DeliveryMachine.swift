@@ -110,8 +110,12 @@ package struct DeliveryMachine: Sendable {
   /// Sends again what is due, takes up records that were held and are due now.
   package mutating func advance(to moment: Moment) {
     while let slot = retries.popDue(now: moment.instant) {
-      guard pushes.contains(slot), case .waiting = pushes[slot].state else { continue }
-      dispatch(slot, at: moment)
+      guard pushes.contains(slot) else { continue }
+      switch pushes[slot].state {
+      case .waiting: dispatch(slot, at: moment)
+      case .publishing: repeatPublications(slot)
+      case .free, .submitted: continue
+      }
     }
     for place in partitions.indices {
       guard let until = partitions.slots[place]?.heldUntil, until <= moment.instant else { continue }

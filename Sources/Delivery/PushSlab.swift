@@ -32,6 +32,8 @@ struct Push: Sendable {
   var unsent = 0
   var requestedAt: UnixTime
   var bytes: Int
+  /// The record that broke the contract, where it is one.
+  var invalid: InvalidRequest?
   var ending: Ending?
   /// Set instead of `ending` when it was parked.
   var parkedUntil: UnixTime?
@@ -40,6 +42,8 @@ struct Push: Sendable {
   var awaited: UInt8 = 0
   /// The topics that refused the full record and get a shortened one.
   var shortened: UInt8 = 0
+  /// The topics that did not store the record; it is produced again when its wait is over.
+  var unstored: UInt8 = 0
   /// Times that a publication had to be produced again.
   var republished = 0
 }
@@ -86,6 +90,7 @@ struct PushSlab: Sendable {
     places[index].notification.storage = []
     places[index].headers = []
     places[index].ending = nil
+    places[index].invalid = nil
     free.append(slot.index)
   }
 

@@ -1,0 +1,100 @@
+import APNs
+package import Wire
+
+// Publication -> receipt -> settlement.
+extension DeliveryMachine {
+  /// Takes Kafka's word on publications. A push settles when all its records are acknowledged.
+  package mutating func take(receipts: [Receipt], at moment: Moment) {
+    for receipt in receipts {
+      guard pushes.contains(receipt.slot), pushes[receipt.slot].awaits(receipt.topic) else { continue }
+      switch receipt.outcome {
+      case .acknowledged:
+        pushes[receipt.slot].awaited &= ~receipt.topic.bit
+        if pushes[receipt.slot].awaited == 0 { settle(receipt.slot, at: moment) }
+      case .refused(let text):
+        shorten(receipt.slot, receipt.topic, text, at: moment)
+      case .undelivered(let text):
+        events.append(.publicationRepeated(receipt.topic, text: text))
+        repeatLater(receipt.slot, receipt.topic, at: moment)
+      }
+    }
+    takeWaitingForRoom(at: moment)
+  }
+
+  /// The record that broke the contract: a dead letter in any case, and a result if somebody can tell what it is about.
+  mutating func reject(
+    _ invalid: InvalidRequest, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
+  ) {
+    let source = Source(partition: record.source, offset: record.offset)
+    var push = Push(
+      app: nil, notification: Notification(storage: invalid.body.storage, token: .empty, payload: .empty, apnsID: UUID(high: 0, low: 0)),
+      id: invalid.id, key: invalid.body.key, value: invalid.body.value, headers: invalid.body.headers, source: source,
+      origin: source, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
+      requestedAt: record.timestamp ?? moment.time, bytes: invalid.body.storage.count)
+    push.invalid = invalid
+    let slot = pushes.insert(push)
+    partitions[place].busy += 1
+    finish(slot, .invalid(invalid.rule, message: invalid.message), at: moment)
+  }
+
+  /// Writes one of a push's records and waits for its receipt.
+  mutating func publish(_ slot: PushSlot, to topic: OutputTopic) {
+    pushes[slot].awaited |= topic.bit
+    encode(slot, topic)
+  }
+
+  private mutating func encode(_ slot: PushSlot, _ topic: OutputTopic) {
+  }
+
+  private mutating func settle(_ slot: PushSlot, at moment: Moment) {
+    let push = pushes[slot]
+    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) {
+      partitions[push.partitionSlot].ledger.settle(sequence: push.sequence)
+      partitions[push.partitionSlot].busy -= 1
+    }
+    pushes.remove(slot)
+  }
+
+  // MARK: Trouble
+
+  /// Kafka will never take the record as it is, most likely since it is too large: once more without what was only
+  /// copied. If that is refused too, nothing is left to do but to say so and go on; the stream must not stop.
+  private mutating func shorten(_ slot: PushSlot, _ topic: OutputTopic, _ text: String, at moment: Moment) {
+    let isFinal = pushes[slot].shortened & topic.bit != 0
+    events.append(.publicationRefused(topic, pushes[slot].origin, text: text, isFinal: isFinal))
+    if isFinal {
+      pushes[slot].awaited &= ~topic.bit
+      if pushes[slot].awaited == 0 { settle(slot, at: moment) }
+    } else {
+      pushes[slot].shortened |= topic.bit
+      encode(slot, topic)
+    }
+  }
+
+  /// Kafka did not store it: again, after a wait that grows.
+  private mutating func repeatLater(_ slot: PushSlot, _ topic: OutputTopic, at moment: Moment) {
+    pushes[slot].unstored |= topic.bit
+    guard pushes[slot].unstored == topic.bit else { return }
+    pushes[slot].republished += 1
+    let delay = retryPolicy.backoff(pushes[slot].republished, &random)
+    retries.insert(slot, due: moment.instant + delay)
+  }
+
+  /// Produces again what was not stored.
+  mutating func repeatPublications(_ slot: PushSlot) {
+    let unstored = pushes[slot].unstored
+    pushes[slot].unstored = 0
+    for topic in OutputTopic.allCases where unstored & topic.bit != 0 { encode(slot, topic) }
+  }
+}
+
+extension OutputTopic {
+  var bit: UInt8 { 1 << rawValue }
+}
+
+extension Push {
+  func awaits(_ topic: OutputTopic) -> Bool {
+    guard case .publishing = state else { return false }
+    return awaited & topic.bit != 0
+  }
+}

@@ -1,0 +1,263 @@
+import APNs
+import Delivery
+import Transport
+import Wire
+
+/// One app on one lane: its pushes that wait for a stream, and the shell around its pool of connections.
+///
+/// Lives on the lane's loop. Events of connections change the pool's state at once; what follows from it (opening,
+/// closing, sending what waits) is done once, at the end of the turn, by `pump`.
+final class LaneApp {
+  let index: AppIndex
+  private(set) var runtime: AppRuntime
+  private unowned let lane: Lane
+  private var pool: PoolState
+  private var connections: [LaneConnection] = []
+  /// Waits for a stream, oldest first; `pendingHead` is the first that still does.
+  private var pending: [(submission: Submission, since: Instant)] = []
+  private var pendingHead = 0
+  private var headers: HeaderCache
+  private var accepted: CredentialVersion?
+  var isTouched = false
+
+  init(index: AppIndex, runtime: AppRuntime, lane: Lane) {
+    self.index = index
+    self.runtime = runtime
+    self.lane = lane
+    headers = HeaderCache(runtime)
+    let version =
+      switch runtime.credentials {
+      case .token: CredentialVersion(key: 0)
+      case .certificate(let version): version
+      }
+    pool = PoolState(
+      limits: runtime.limits, authentication: runtime.credentials.authentication, credentials: version,
+      random: SeededRandom(seed: UInt64.random(in: .min ... .max)))
+  }
+
+  /// New credentials serve new connections; those that are open finish and close.
+  func replace(with runtime: AppRuntime) {
+    self.runtime = runtime
+    headers = HeaderCache(runtime)
+    if case .certificate(let version) = runtime.credentials { pool.use(version, now: lane.loop.now) }
+    lane.touch(self)
+  }
+
+  func enqueue(_ submission: Submission) {
+    pending.append((submission, lane.loop.now))
+    lane.touch(self)
+  }
+
+  /// Time has passed.
+  func tick() {
+    pool.tick(now: lane.loop.now)
+    lane.touch(self)
+  }
+
+  /// No new requests; what waits goes back, and connections close when their last stream ends.
+  func drain(by deadline: Instant) {
+    returnPending(.draining)
+    pool.drain(by: deadline)
+    lane.touch(self)
+  }
+
+  // MARK: Sending
+
+  /// Puts what waits on connections, as far as they have room, and does what the pool wants done.
+  func pump() {
+    let now = lane.loop.now
+    if hasPending, !refreshToken() { returnPending(.credentials) }
+    while hasPending, let id = pool.take(now: now) {
+      guard send(pending[pendingHead].submission, on: id, now: now) else {
+        // The connection's output is at its high-water mark: the answers that are due will call again.
+        pool.streamEnded(id, now: now)
+        break
+      }
+      dropFirstPending()
+    }
+    pool.demand(pending: pending.count - pendingHead, now: now)
+    perform(now)
+    returnStale(now)
+    lane.wake(at: pool.nextDeadline)
+  }
+
+  private func send(_ submission: Submission, on id: ConnectionID, now: Instant) -> Bool {
+    guard let connection = connections.first(where: { $0.id == id }), let client = connection.client,
+      let version = pool.credentials(of: id), let shared = headers.list(for: submission.notification, version)
+    else { return false }
+    lane.ownHeaders.removeAll()
+    var sink = HeaderWriter(list: lane.ownHeaders)
+    swap(&sink.list, &lane.ownHeaders)
+    RequestHeaders.addPath(submission.notification, to: &sink)
+    RequestHeaders.addOwn(submission.notification, sentNames: &connection.sentNames, to: &sink)
+    swap(&sink.list, &lane.ownHeaders)
+    let tag = lane.requests.insert(
+      LaneRequest(slot: submission.slot, app: index.value, connection: id, sentAt: now, credentials: version))
+    let body = Bytes(submission.notification.storage, submission.notification.payload)
+    guard client.submit(shared: shared, own: lane.ownHeaders, body: body, tag: tag) else {
+      _ = lane.requests.remove(tag)
+      return false
+    }
+    return true
+  }
+
+  private func perform(_ now: Instant) {
+    while let action = pool.nextAction() {
+      switch action {
+      case .connect(let id): connect(id, now)
+      case .ping(let id): connection(id)?.client?.ping()
+      case .drain(let id):
+        connection(id)?.client?.drain()
+        count(id, .draining)
+      case .close(let id): connection(id)?.client?.close()
+      }
+    }
+  }
+
+  private func connect(_ id: ConnectionID, _ now: Instant) {
+    let connection = LaneConnection(id: id, app: self)
+    connections.append(connection)
+    lane.metrics.add(.connections(.connecting), app: index)
+    var limits = HTTP2Limits()
+    limits.concurrentStreams = runtime.limits.maxStreamsPerConnection
+    do {
+      connection.client = try HTTP2Client.connect(
+        on: lane.loop, to: runtime.endpoint, tls: runtime.tls, deadline: now + runtime.limits.connectTimeout,
+        limits: limits, delegate: connection)
+    } catch {
+      closed(connection, error)
+    }
+  }
+
+  // MARK: What waits
+
+  private var hasPending: Bool { pendingHead < pending.count }
+
+  private func dropFirstPending() {
+    pendingHead += 1
+    if pendingHead == pending.count {
+      pending.removeAll(keepingCapacity: true)
+      pendingHead = 0
+    } else if pendingHead >= 1024, pendingHead * 2 >= pending.count {
+      pending.removeSubrange(..<pendingHead)
+      pendingHead = 0
+    }
+  }
+
+  private func returnPending(_ failure: SendFailure) {
+    while hasPending { returnFirst(failure) }
+  }
+
+  private func returnFirst(_ failure: SendFailure) {
+    lane.report(
+      LaneOutcome(
+        slot: pending[pendingHead].submission.slot, result: .notSent(failure), sentAt: nil, completedAt: lane.loop.now))
+    dropFirstPending()
+  }
+
+  /// Sends back what no connection will take soon: all of it when none can be made, and what has waited for longer than
+  /// a request may take, so that its expiration is looked at again.
+  private func returnStale(_ now: Instant) {
+    guard hasPending else { return }
+    if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
+    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now { returnFirst(SendFailure(pool.lastFailure)) }
+    if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
+  }
+
+  // MARK: Provider token
+
+  /// - Returns: false if there is no token that may be sent.
+  private func refreshToken() -> Bool {
+    guard case .token(let source) = runtime.credentials else { return true }
+    guard let signed = source.current(at: lane.loop.moment) else { return false }
+    if signed.version != pool.credentials { pool.use(signed.version, now: lane.loop.now) }
+    return true
+  }
+
+  private func noteToken(_ request: LaneRequest, _ verdict: Verdict) {
+    guard case .token(let source) = runtime.credentials else { return }
+    if verdict == .refreshToken {
+      if source.reportedExpired(request.credentials, at: lane.loop.moment) == .clockSkew {
+        lane.log.warning(
+          "provider_token_refused", "APNs calls a fresh provider token expired: the clock of this machine may be wrong",
+          [.app(runtime.name)])
+      }
+    } else if verdict != .credentialFault, accepted != request.credentials {
+      accepted = request.credentials
+      source.reportedAccepted(request.credentials)
+    }
+  }
+
+  // MARK: Events of connections and requests
+
+  func ready(_ connection: LaneConnection) {
+    pool.connected(connection.id, now: lane.loop.now)
+    lane.metrics.add(.connectionsOpened, app: index)
+    connection.count(.open, lane.metrics)
+    lane.touch(self)
+  }
+
+  func settings(_ connection: LaneConnection, limit: Int) {
+    pool.settings(connection.id, limit: limit, now: lane.loop.now)
+    lane.touch(self)
+  }
+
+  func answered(_ connection: LaneConnection, tag: UInt64, _ response: Response) {
+    guard let request = lane.requests.remove(tag) else { return }
+    let verdict = response.verdict
+    pool.answered(connection.id, verdict, status: response.status, now: lane.loop.now)
+    noteToken(request, verdict)
+    report(request, .answered(response))
+    lane.touch(self)
+  }
+
+  func failed(_ connection: LaneConnection, tag: UInt64, _ result: SendResult) {
+    guard let request = lane.requests.remove(tag) else { return }
+    pool.streamEnded(connection.id, now: lane.loop.now)
+    report(request, result)
+    lane.touch(self)
+  }
+
+  func timedOut(_ request: LaneRequest, tag: UInt64) {
+    connection(request.connection)?.client?.cancel(tag: tag)
+    pool.requestTimedOut(request.connection, now: lane.loop.now)
+    report(request, .timedOut)
+    lane.touch(self)
+  }
+
+  func wentAway(_ connection: LaneConnection, code: UInt32, reason: String) {
+    pool.goAway(connection.id, now: lane.loop.now)
+    connection.closeCause = .goAway
+    lane.metrics.add(.goAways, app: index)
+    connection.count(.draining, lane.metrics)
+    lane.log.info(
+      "goaway", "APNs closes a connection", [.app(runtime.name), .cause(CauseText("\(HTTP2Code.name(code)) \(reason)"))])
+    lane.touch(self)
+  }
+
+  func pingAcknowledged(_ connection: LaneConnection) {
+    pool.pingAcknowledged(connection.id, now: lane.loop.now)
+    lane.touch(self)
+  }
+
+  func closed(_ connection: LaneConnection, _ error: TransportError?) {
+    connections.removeAll { $0 === connection }
+    connection.count(nil, lane.metrics)
+    lane.metrics.add(.connectionsClosed(connection.cause(of: error)), app: index)
+    if let error {
+      lane.log.warning(
+        "connection_failed", "a connection to APNs failed", [.app(runtime.name), .cause(CauseText(error.description))])
+    }
+    pool.closed(connection.id, ConnectionFailure(error), now: lane.loop.now)
+    lane.touch(self)
+  }
+
+  private func report(_ request: LaneRequest, _ result: SendResult) {
+    lane.report(
+      LaneOutcome(slot: request.slot, result: result, sentAt: request.sentAt, completedAt: lane.loop.now))
+  }
+
+  private func connection(_ id: ConnectionID) -> LaneConnection? { connections.first { $0.id == id } }
+
+  private func count(_ id: ConnectionID, _ phase: ConnectionPhase) { connection(id)?.count(phase, lane.metrics) }
+}

@@ -1,0 +1,105 @@
+import APNs
+import Testing
+import Wire
+
+@testable import Delivery
+
+@Suite struct RetryPolicyTests {
+  private let now = UnixTime(seconds: 1_790_000_000)
+
+  private func decide(
+    _ result: SendResult, attempts: Int = 1, unsent: Int = 0, expiration: Int64? = nil, age: Int64 = 0, seed: UInt64 = 1
+  ) -> RetryPolicy.Decision {
+    var random = SeededRandom(seed: seed)
+    let facts = RetryPolicy.Facts(
+      attempts: attempts, unsent: unsent, expiration: expiration,
+      requestedAt: UnixTime(seconds: now.seconds - age))
+    return RetryPolicy().decide(result, facts, now: now, using: &random)
+  }
+
+  private func status(_ decision: RetryPolicy.Decision) -> String {
+    switch decision {
+    case .end(let ending): ending.status.rawValue
+    case .again: "again"
+    case .park: "park"
+    }
+  }
+
+  private func delay(_ decision: RetryPolicy.Decision) -> Duration? {
+    switch decision {
+    case .end: nil
+    case .again(let delay), .park(let delay): delay
+    }
+  }
+
+  @Test(arguments: Reason.allCases.filter { $0 != .unknown })
+  func everyReasonEndsOrGoesOnAsItsVerdictSays(reason: Reason) throws {
+    let status = try #require(reason.status)
+    let response = Response(status: status, reason: reason)
+    let first = self.status(decide(.answered(response)))
+    switch response.verdict {
+    case .delivered: #expect(first == "delivered")
+    case .rejected, .invalidToken, .credentialFault: #expect(first == "rejected")
+    case .refreshToken, .replaceConnection, .throttled, .retry:
+      #expect(first == "again")
+      #expect(self.status(decide(.answered(response), attempts: 4)) == "again")
+      #expect(self.status(decide(.answered(response), attempts: 5)) == "failed")
+    }
+  }
+
+  @Test func anAnswerOf200Ends() {
+    #expect(status(decide(.answered(Response(status: 200)))) == "delivered")
+  }
+
+  @Test func whatWasPerhapsSentCountsAndWhatSurelyWasNotDoesNot() {
+    #expect(status(decide(.lost(.connectionClosed), attempts: 5)) == "failed")
+    #expect(status(decide(.timedOut, attempts: 5)) == "failed")
+    #expect(status(decide(.notSent(.unreachable), attempts: 4, unsent: 400)) == "again")
+  }
+
+  @Test func anAppThatCannotBeReachedIsWaitedForUntilTheLimit() {
+    #expect(status(decide(.notSent(.unreachable), unsent: 9, age: 3599)) == "again")
+    #expect(status(decide(.notSent(.unreachable), unsent: 9, age: 3601)) == "failed")
+  }
+
+  @Test func anExpirationOfZeroMeansOneAttempt() {
+    #expect(status(decide(.answered(Response(status: 503)), expiration: 0)) == "failed")
+    #expect(status(decide(.lost(.connectionClosed), expiration: 0)) == "failed")
+    #expect(status(decide(.timedOut, expiration: 0)) == "failed")
+    // It never reached APNs: the one attempt is still to come.
+    #expect(status(decide(.notSent(.streamRefused), attempts: 0, unsent: 1, expiration: 0)) == "again")
+    #expect(!RetryPolicy.isExpired(0, now: now))
+  }
+
+  @Test(arguments: 0..<50)
+  func noWaitGoesPastTheExpiration(seed: UInt64) throws {
+    let wait = try #require(
+      delay(decide(.answered(Response(status: 503)), attempts: 4, expiration: now.seconds + 1, seed: seed)))
+    #expect(wait <= .seconds(1))
+  }
+
+  @Test func theExpirationItselfIsTooLate() {
+    #expect(RetryPolicy.isExpired(now.seconds, now: now))
+    #expect(!RetryPolicy.isExpired(now.seconds + 1, now: now))
+    #expect(!RetryPolicy.isExpired(nil, now: now))
+  }
+
+  @Test(arguments: 1..<5)
+  func backoffIsExponentialWithFullJitter(attempt: Int) throws {
+    let ceiling = Duration.milliseconds(500 * (1 << (attempt - 1)))
+    let delays = (0..<400).compactMap {
+      delay(decide(.answered(Response(status: 500)), attempts: attempt, seed: UInt64($0)))
+    }
+    #expect(delays.count == 400)
+    #expect(delays.allSatisfy { $0 >= .zero && $0 <= ceiling })
+    #expect(try #require(delays.max()) > ceiling * 9 / 10)
+    #expect(try #require(delays.min()) < ceiling / 10)
+  }
+
+  @Test func longWaitsAreParked() {
+    let response = Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))
+    #expect(status(decide(.answered(response))) == "park")
+    #expect(delay(decide(.answered(response))) == .seconds(900))
+    #expect(status(decide(.answered(Response(status: 429, retryAfter: .seconds(20))))) == "again")
+  }
+}
