@@ -39,7 +39,7 @@ import Wire
     var text: [UInt8]
     var kind: JSONError.Kind
     var offset: Int
-    var testDescription: String { String(decoding: text, as: UTF8.self) }
+    var testDescription: String { String(decoding: text, as: UTF8.self).debugDescription }
 
     init(_ text: String, _ kind: JSONError.Kind, _ offset: Int) { self.init(Array(text.utf8), kind, offset) }
 
