@@ -87,15 +87,16 @@ package struct JSONDocuments {
     text.append(0x7d)
   }
 
-  /// A number that fits a `Double`.
+  /// A number that fits a `Double`. No exponent follows a zero, since Foundation refuses "0e5".
   private mutating func appendNumber(_ text: inout [UInt8]) {
     if random.chance(0.3) { text.append(0x2d) }
-    text.append(decimal: random.next() >> UInt64(random.uniform(below: 64)))
+    let whole = random.next() >> UInt64(random.uniform(below: 64))
+    text.append(decimal: whole)
     if random.chance(0.3) {
       text.append(0x2e)
       for _ in 0...random.uniform(below: 6) { text.append(0x30 + UInt8(random.uniform(below: 10))) }
     }
-    if random.chance(0.2) {
+    if whole > 0, random.chance(0.2) {
       text.append(text: pick(["e", "E", "e+", "E-", "e-0"]))
       text.append(decimal: random.uniform(below: 30))
     }
