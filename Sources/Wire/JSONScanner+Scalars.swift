@@ -28,12 +28,13 @@ extension JSONScanner {
     let start = position
     var at = position
     var hasEscapes = false
-    while at < bytes.count {
+    // Most strings are plain: look at 16 bytes at once as long as all of them are.
+    while bytes.count - at >= 16, UTF8Text.isPlain(bytes.extracting(at..<at + 16)) { at += 16 }
+    while true {
+      while at < bytes.count, UTF8Text.isPlain(bytes[at]) { at += 1 }
+      guard at < bytes.count else { throw atEnd }
       let byte = bytes[at]
-      // One comparison covers the control characters and all that is not ASCII.
-      if byte &- 0x20 < 0x60, byte != 0x22, byte != 0x5c {
-        at += 1
-      } else if byte == 0x22 {
+      if byte == 0x22 {
         position = at + 1
         return JSONString(range: ByteRange(base + start, base + at), hasEscapes: hasEscapes)
       } else if byte == 0x5c {
@@ -49,7 +50,6 @@ extension JSONScanner {
         throw JSONError(.controlCharacter(byte), at: at)
       }
     }
-    throw atEnd
   }
 
   /// The index behind the escape whose backslash is at `at`. Whether surrogates pair up is not looked at.

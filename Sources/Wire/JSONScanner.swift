@@ -45,7 +45,15 @@ package struct JSONScanner: ~Escapable {
   package var offset: Int { position }
 
   /// Whether `string`, a result of this scanner, spells `text`, escapes taken into account. Does not allocate.
+  @inlinable
   package func matches(_ string: JSONString, _ text: String) -> Bool {
+    // Most comparisons end here, and need no call.
+    guard string.hasEscapes || string.range.count == text.utf8.count else { return false }
+    return matchesFully(string, text)
+  }
+
+  @usableFromInline
+  func matchesFully(_ string: JSONString, _ text: String) -> Bool {
     let local = ByteRange(Int(string.range.start) - base, Int(string.range.end) - base)
     return JSONText.matches(JSONString(range: local, hasEscapes: string.hasEscapes), text, in: bytes)
   }

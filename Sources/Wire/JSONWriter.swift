@@ -133,12 +133,16 @@ extension Array where Element == UInt8 {
   /// Appends the inside of a JSON string: quotes, backslashes and control characters escaped, invalid UTF-8 replaced
   /// by U+FFFD.
   package mutating func append(jsonEscaped text: Span<UInt8>) {
-    // Everything from `plain` to `at` can be copied as it is; mostly that is the whole text.
+    if UTF8Text.isPlain(text) {
+      append(span: text)
+      return
+    }
+    // Everything from `plain` to `at` can be copied as it is.
     var plain = 0
     var at = 0
     while at < text.count {
       let byte = text[at]
-      if byte &- 0x20 < 0x60, byte != 0x22, byte != 0x5c {
+      if UTF8Text.isPlain(byte) {
         at += 1
         continue
       }

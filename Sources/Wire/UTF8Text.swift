@@ -60,6 +60,25 @@ package enum UTF8Text {
     return true
   }
 
+  /// Whether the byte stands for itself in a JSON string: ASCII, and no control character, quote or backslash.
+  @inline(__always)
+  static func isPlain(_ byte: UInt8) -> Bool {
+    // The first comparison covers the control characters and all that is not ASCII.
+    byte &- 0x20 < 0x60 && byte != 0x22 && byte != 0x5c
+  }
+
+  /// Whether all bytes are plain. Looks at each of them in any case: without branches the compiler makes it a loop
+  /// over vectors.
+  @inline(__always)
+  static func isPlain(_ bytes: Span<UInt8>) -> Bool {
+    var special: UInt8 = 0
+    for index in bytes.indices {
+      let byte = bytes[index]
+      special |= (byte < 0x20 ? 1 : 0) | (byte & 0x80) | (byte == 0x22 ? 1 : 0) | (byte == 0x5c ? 1 : 0)
+    }
+    return special == 0
+  }
+
   private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xc0 == 0x80 }
 
   /// The second byte is where overlong forms, surrogates and what lies past U+10FFFF are told from the rest.
