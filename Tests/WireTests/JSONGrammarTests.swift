@@ -155,6 +155,26 @@ import Wire
     #expect(wrong == [])
   }
 
+  /// Strings are looked at in blocks; what ends or breaks one must be seen at every place of a block.
+  @Test func noPlaceInALongStringIsOverlooked() {
+    for length in 0..<70 {
+      let plain = [UInt8](repeating: 0x61, count: length)
+      let end = 1 + length
+      let after = plain + [0x22]
+      func string(_ range: ByteRange, _ hasEscapes: Bool) -> Result<JSONValue, JSONError> {
+        .success(.string(JSONString(range: range, hasEscapes: hasEscapes)))
+      }
+      #expect(read([0x22] + after) == string(ByteRange(1, end), false))
+      #expect(read([0x22] + after + after) == .failure(JSONError(.trailingBytes, at: end + 1)))
+      #expect(read([0x22] + plain + [0x5c, 0x22] + after) == string(ByteRange(1, end + 2 + length), true))
+      #expect(read([0x22] + plain + [0xc3, 0xa9] + after) == string(ByteRange(1, end + 2 + length), false))
+      #expect(read([0x22] + plain + [0x5c] + [0x78] + after) == .failure(JSONError(.badEscape, at: end)))
+      #expect(read([0x22] + plain + [0x1f] + after) == .failure(JSONError(.controlCharacter(0x1f), at: end)))
+      #expect(read([0x22] + plain + [0xc3] + after) == .failure(JSONError(.badUTF8, at: end)))
+      #expect(read([0x22] + plain) == .failure(JSONError(.unexpectedEnd, at: end)))
+    }
+  }
+
   @Test func depthIsBoundedWithoutRecursion() {
     func nested(_ depth: Int) -> [UInt8] {
       Array((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)

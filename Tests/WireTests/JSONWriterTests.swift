@@ -89,6 +89,17 @@ import Wire
     }
   }
 
+  @Test func noPlaceInALongStringIsOverlooked() {
+    for length in 0..<40 {
+      let plain = String(repeating: "a", count: length)
+      for (special, expected) in [("\"", #"\""#), ("\\", #"\\"#), ("\u{1f}", #"\u001f"#), ("é", "é")] {
+        var writer = JSONWriter()
+        writer.string(plain + special + plain)
+        #expect(text(writer) == "\"\(plain)\(expected)\(plain)\"")
+      }
+    }
+  }
+
   @Test func allScalarsSurviveARoundTrip() throws {
     var plain: [UInt8] = []
     for value in Array(0..<0x900) + Array(stride(from: 0x900, to: 0x110000, by: 97)) + [0xd7ff, 0xe000, 0x10ffff] {
