@@ -28,6 +28,36 @@ package enum Base64URL {
   }
 }
 
+// The same with results of their own, for where speed does not matter.
+
+extension Base64 {
+  package static func encode(_ bytes: Span<UInt8>) -> String {
+    var text: [UInt8] = []
+    encode(bytes, into: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// `nil` if the text is wrong.
+  package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    return decode(text, into: &bytes) ? bytes : nil
+  }
+}
+
+extension Base64URL {
+  package static func encode(_ bytes: Span<UInt8>) -> String {
+    var text: [UInt8] = []
+    encode(bytes, into: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// `nil` if the text is wrong.
+  package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    return decode(text, into: &bytes) ? bytes : nil
+  }
+}
+
 /// What the two alphabets share; they differ in their last two digits.
 private enum Base64Digits {
   typealias LastDigits = (UInt8, UInt8)

@@ -44,4 +44,17 @@ package enum Hex {
       }
     }
   }
+
+  /// The lower-case digits as text, for where speed does not matter.
+  package static func encode(_ bytes: Span<UInt8>) -> String {
+    var text: [UInt8] = []
+    encode(bytes, into: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// The bytes that `text` spells; `nil` if a byte is no digit or one is left over.
+  package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    return decode(text, into: &bytes) ? bytes : nil
+  }
 }

@@ -4,7 +4,15 @@
 package enum JSONText {
   /// Whether `string` spells `text`, escapes taken into account: a key may be written in more ways than one. Does not
   /// allocate. A string with a lone surrogate spells nothing.
+  @inlinable
   package static func matches(_ string: JSONString, _ text: String, in bytes: Span<UInt8>) -> Bool {
+    // Most comparisons end here, and need no call.
+    guard string.hasEscapes || string.range.count == text.utf8.count else { return false }
+    return matchesFully(string, text, in: bytes)
+  }
+
+  @usableFromInline
+  static func matchesFully(_ string: JSONString, _ text: String, in bytes: Span<UInt8>) -> Bool {
     string.hasEscapes ? matchesEscaped(string, text, in: bytes) : matchesPlain(string.range, text, in: bytes)
   }
 

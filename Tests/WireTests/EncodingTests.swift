@@ -93,6 +93,19 @@ import Wire
 
   // MARK: Appending
 
+  @Test func resultsOfTheirOwnAreTheSame() {
+    let plain: [UInt8] = [0xfb, 0xff, 0xbf, 0x01]
+    #expect(Hex.encode(plain.span) == "fbffbf01")
+    #expect(Hex.decode("fbFFbf01".utf8.span) == plain)
+    #expect(Hex.decode("f".utf8.span) == nil)
+    #expect(Base64.encode(plain.span) == "+/+/AQ==")
+    #expect(Base64.decode("+/+/AQ==".utf8.span) == plain)
+    #expect(Base64.decode("+/+/AQ".utf8.span) == nil)
+    #expect(Base64URL.encode(plain.span) == "-_-_AQ")
+    #expect(Base64URL.decode("-_-_AQ".utf8.span) == plain)
+    #expect(Base64URL.decode("-_-_AQ==".utf8.span) == nil)
+  }
+
   @Test func spansAndScalarsAreAppended() {
     var output: [UInt8] = []
     output.append(span: [1, 2, 3].span)
