@@ -1,0 +1,226 @@
+package import Wire
+
+/// Takes the header fields of one request, in the order in which they must be sent.
+package protocol HeaderSink: ~Copyable {
+  /// - Parameters:
+  ///   - name: lower case, as HTTP/2 wants it.
+  ///   - value: valid during the call only.
+  ///   - neverIndexed: advice for HPACK (RFC 7541, section 6.2.3): keep the value out of the dynamic table.
+  mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool)
+}
+
+/// The header fields that many requests of one app have in common. Prepared once for each `slot` and provider token,
+/// and kept by the caller.
+package struct SharedHeaders: Sendable {
+  package var authority: [UInt8]
+  /// "bearer " and the provider token; empty on a connection that a certificate authenticates.
+  package var authorization: [UInt8]
+  package var topic: [UInt8]
+  package var pushType: [UInt8]
+  /// 10, 5 or 1.
+  package var priority: UInt8
+
+  package init(authority: [UInt8], authorization: [UInt8], topic: [UInt8], pushType: [UInt8], priority: UInt8) {
+    self.authority = authority
+    self.authorization = authorization
+    self.topic = topic
+    self.pushType = pushType
+    self.priority = priority
+  }
+
+  /// What `notification` has in common with others of its kind, for an app with this bundle id.
+  package init(of notification: borrowing Notification, bundleID: String, authority: [UInt8], authorization: [UInt8]) {
+    let type = notification.pushType
+    self.authority = authority
+    self.authorization = authorization
+    topic =
+      notification.topic.isEmpty
+      ? Array(type.topic(bundleID: bundleID).utf8) : Array(notification.storage[notification.topic.indices])
+    pushType =
+      type == .other ? Array(notification.storage[notification.pushTypeName.indices]) : Array(type.name.utf8)
+    priority = notification.priority
+  }
+
+  /// How many slots there are: one for each known push type and priority.
+  package static let slotCount = PushType.allCases.count * 3
+
+  /// The place, in a cache of `slotCount` places, of the headers that this notification shares with others; `nil` for
+  /// the rare one that has a topic or a push type of its own, for which they must be made anew.
+  @inlinable
+  package static func slot(for notification: borrowing Notification) -> Int? {
+    guard notification.topic.isEmpty, notification.pushType != .other else { return nil }
+    let type = Int(notification.pushType.rawValue) * 3
+    switch notification.priority {
+    case 10: return type
+    case 5: return type + 1
+    case 1: return type + 2
+    default: return nil
+    }
+  }
+}
+
+/// Which fields were already sent on a connection, so that their names are in its HPACK table; one for each connection.
+package struct SentNames: Sendable {
+  @usableFromInline package var bits: UInt8 = 0
+
+  package init() {}
+
+  @usableFromInline package static let apnsID: UInt8 = 1
+  @usableFromInline package static let expiration: UInt8 = 2
+  @usableFromInline package static let collapseID: UInt8 = 4
+
+  /// Whether it was sent before; from now on, it was.
+  @inlinable
+  package mutating func insert(_ bit: UInt8) -> Bool {
+    let wasSent = bits & bit != 0
+    bits |= bit
+    return wasSent
+  }
+}
+
+/// The header fields of one push (Apple, "Sending notification requests to APNs").
+///
+/// HTTP/2 wants pseudo-headers first, so what is shared and what is the request's own alternate:
+///
+/// | | fields | indexed |
+/// |---|---|---|
+/// | shared | `:method` `:scheme` `:authority` | yes |
+/// | own | `:path` | never |
+/// | shared | `authorization` | never |
+/// | shared | `apns-topic` `apns-push-type` `apns-priority` | yes |
+/// | own | `apns-id` `apns-expiration` `apns-collapse-id` | the first of each on a connection, for the name's sake |
+///
+/// The indexing is Apple's wish: the dynamic table of APNs is small, and values that never come again must not push out
+/// those that do. Nothing here allocates.
+package enum RequestHeaders {
+  /// The most fields that a request has.
+  package static let maximumCount = 11
+
+  /// All fields of one request, in order.
+  /// - Returns: `false`, and adds nothing, if the token is longer than `DeviceToken.length` allows.
+  @inlinable
+  package static func add<Sink: HeaderSink & ~Copyable>(
+    _ notification: borrowing Notification, shared: borrowing SharedHeaders, sentNames: inout SentNames,
+    to sink: inout Sink
+  ) -> Bool {
+    guard notification.token.count <= longestToken else { return false }
+    addPseudoHeaders(shared, to: &sink)
+    addPath(notification, to: &sink)
+    addShared(shared, to: &sink)
+    addOwn(notification, sentNames: &sentNames, to: &sink)
+    return true
+  }
+
+  /// `:method`, `:scheme`, `:authority`.
+  @inlinable
+  package static func addPseudoHeaders<Sink: HeaderSink & ~Copyable>(
+    _ shared: borrowing SharedHeaders, to sink: inout Sink
+  ) {
+    let method = "POST"
+    let scheme = "https"
+    sink.add(name: ":method", value: method.utf8.span, neverIndexed: false)
+    sink.add(name: ":scheme", value: scheme.utf8.span, neverIndexed: false)
+    sink.add(name: ":authority", value: shared.authority.span, neverIndexed: false)
+  }
+
+  /// `:path`, with the token exactly as it was received.
+  /// - Precondition: the token is no longer than `DeviceToken.length` allows.
+  @inlinable
+  package static func addPath<Sink: HeaderSink & ~Copyable>(
+    _ notification: borrowing Notification, to sink: inout Sink
+  ) {
+    var path = InlineArray<210, UInt8>(repeating: 0)
+    var end = 0
+    for byte in pathPrefix.utf8 {
+      path[end] = byte
+      end += 1
+    }
+    let token = notification.storage.span.extracting(notification.token.indices)
+    for index in token.indices {
+      path[end] = token[index]
+      end += 1
+    }
+    sink.add(name: ":path", value: path.span.extracting(0..<end), neverIndexed: true)
+  }
+
+  /// `authorization`, `apns-topic`, `apns-push-type`, `apns-priority`.
+  @inlinable
+  package static func addShared<Sink: HeaderSink & ~Copyable>(
+    _ shared: borrowing SharedHeaders, to sink: inout Sink
+  ) {
+    if !shared.authorization.isEmpty {
+      sink.add(name: "authorization", value: shared.authorization.span, neverIndexed: true)
+    }
+    sink.add(name: "apns-topic", value: shared.topic.span, neverIndexed: false)
+    sink.add(name: "apns-push-type", value: shared.pushType.span, neverIndexed: false)
+    let priority =
+      switch shared.priority {
+      case 1: "1"
+      case 5: "5"
+      default: "10"
+      }
+    sink.add(name: "apns-priority", value: priority.utf8.span, neverIndexed: false)
+  }
+
+  /// `apns-id` in lower case, `apns-expiration`, `apns-collapse-id`; the last two only if the notification has them.
+  @inlinable
+  package static func addOwn<Sink: HeaderSink & ~Copyable>(
+    _ notification: borrowing Notification, sentNames: inout SentNames, to sink: inout Sink
+  ) {
+    let identifier = canonicalText(notification.apnsID)
+    sink.add(name: "apns-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.apnsID))
+    if let expiration = notification.expiration {
+      var digits = InlineArray<20, UInt8>(repeating: 0)
+      let start = writeDecimal(UInt64(max(0, expiration)), atEndOf: &digits)
+      sink.add(
+        name: "apns-expiration", value: digits.span.extracting(start..<20),
+        neverIndexed: sentNames.insert(SentNames.expiration))
+    }
+    if !notification.collapseID.isEmpty {
+      sink.add(
+        name: "apns-collapse-id", value: notification.storage.span.extracting(notification.collapseID.indices),
+        neverIndexed: sentNames.insert(SentNames.collapseID))
+    }
+  }
+
+  /// Whether bytes may stand in a header field's value (RFC 9110, section 5.5): no control characters, and no blank at
+  /// either end. Collapse ids and topics that fail this would cost the stream, so they are refused when decoded.
+  package static func isFieldValue(_ text: Span<UInt8>) -> Bool {
+    for index in text.indices where text[index] < 0x20 || text[index] == 0x7f { return false }
+    return text.isEmpty || (text[0] != 0x20 && text[text.count - 1] != 0x20)
+  }
+
+  // MARK: Parts
+
+  @usableFromInline package static let longestToken = DeviceToken.length.upperBound
+
+  @inlinable static var pathPrefix: String { "/3/device/" }
+
+  /// RFC 9562's canonical form, lower case.
+  @usableFromInline
+  package static func canonicalText(_ identifier: UUID) -> InlineArray<36, UInt8> {
+    var text = InlineArray<36, UInt8>(repeating: 0x2d)
+    var index = 0
+    for nibble in 0..<32 {
+      if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 { index += 1 }
+      let word = nibble < 16 ? identifier.high : identifier.low
+      let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * (nibble & 15))) & 15
+      text[index] = value < 10 ? 0x30 + value : 0x57 + value
+      index += 1
+    }
+    return text
+  }
+
+  /// - Returns: where the digits begin.
+  @usableFromInline
+  package static func writeDecimal(_ number: UInt64, atEndOf digits: inout InlineArray<20, UInt8>) -> Int {
+    var left = number
+    var start = 20
+    repeat {
+      start -= 1
+      digits[start] = 0x30 + UInt8(truncatingIfNeeded: left % 10)
+      left /= 10
+    } while left > 0
+    return start
+  }
+}
