@@ -1,4 +1,4 @@
-private import Wire
+import Wire
 
 /// What a device token must look like to be sent. Apple fixes no length (today's are 64 digits, those of Live
 /// Activities far longer), so the bound is only there to keep paths short.

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 extension Response {
   /// What the answer means.

@@ -75,9 +75,8 @@ import Testing
   }
 
   @Test func fourReasonsNameADeadToken() {
-    #expect(
-      Reason.allCases.filter(\.namesDeadToken) == [.badDeviceToken, .deviceTokenNotForTopic, .expiredToken, .unregistered]
-    )
+    let dead: [Reason] = [.badDeviceToken, .deviceTokenNotForTopic, .expiredToken, .unregistered]
+    #expect(Reason.allCases.filter(\.namesDeadToken) == dead)
   }
 
   @Test func withoutAReasonTheStatusDecides() {

@@ -60,7 +60,9 @@ import Wire
     #expect(response.timestamp == nil)
   }
 
-  @Test(arguments: ["", "<html>502</html>", "[]", "\"Unregistered\"", "{}", #"{"reason":5}"#, "\u{0}\u{1}", #"{"reason":"  "}"#])
+  @Test(arguments: [
+    "", "<html>502</html>", "[]", "\"Unregistered\"", "{}", #"{"reason":5}"#, "\u{0}\u{1}", #"{"reason":"  "}"#,
+  ])
   func aBodyWithoutAReasonLeavesTheStatus(body: String) {
     let response = parse(502, body)
     #expect(response.status == 502)
