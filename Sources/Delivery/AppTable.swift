@@ -1,5 +1,7 @@
+package import APNs
+
 /// What decoding and routing must know of an app. Credentials and hosts are not among it.
-package struct AppRules: Sendable {
+package struct AppRules: Hashable, Sendable {
   package enum Environment: String, CaseIterable, Sendable { case production, sandbox }
 
   package var name: String
@@ -13,5 +15,141 @@ package struct AppRules: Sendable {
     self.bundleID = bundleID
     self.environment = environment
     self.defaultExpiration = defaultExpiration
+  }
+}
+
+/// The configured apps, found by the bytes of their names without an allocation.
+///
+/// An app keeps its index for as long as the process runs: an update changes its rules in place, and a removed app
+/// stays where it is, marked as removed, because notifications in flight still name it. The same name added again
+/// gets its old index back.
+///
+/// The index is an open-addressed table, never more than half full, over the FNV-1a hash of the name. The names come
+/// from the configuration, so nobody outside can make them collide.
+package struct AppTable: Sendable {
+  private struct Entry: Sendable {
+    var rules: AppRules
+    var name: [UInt8]
+    /// The default topic of each push type, by its raw value.
+    var topics: [[UInt8]]
+    var isRemoved: Bool
+  }
+
+  private struct Slot: Sendable {
+    var hash: UInt32
+    /// -1: free.
+    var entry: Int32
+
+    static let free = Slot(hash: 0, entry: -1)
+  }
+
+  private var entries: [Entry] = []
+  private var slots: [Slot]
+
+  package init() {
+    slots = Array(repeating: .free, count: 8)
+  }
+
+  /// Of several rules with one name, the last counts.
+  package init(_ rules: some Sequence<AppRules>) {
+    self.init()
+    for rule in rules { update(rule) }
+  }
+
+  /// How many indices there are, those of removed apps included.
+  package var count: Int { entries.count }
+
+  /// The apps that are configured now.
+  package var active: [AppIndex] {
+    entries.indices.filter { !entries[$0].isRemoved }.map { AppIndex(Int32($0)) }
+  }
+
+  /// - Precondition: `app` came from this table.
+  package subscript(app: AppIndex) -> AppRules { entries[Int(app.value)].rules }
+
+  /// The UTF-8 of the app's name.
+  package func name(of app: AppIndex) -> [UInt8] { entries[Int(app.value)].name }
+
+  package func isRemoved(_ app: AppIndex) -> Bool { entries[Int(app.value)].isRemoved }
+
+  /// The topic of a push that names none: the bundle id with the suffix of the push type.
+  package func topic(for app: AppIndex, _ type: PushType) -> [UInt8] {
+    entries[Int(app.value)].topics[Int(type.rawValue)]
+  }
+
+  /// Adds an app, or replaces the rules of the one with that name (also of a removed one, which is then back).
+  @discardableResult
+  package mutating func update(_ rules: AppRules) -> AppIndex {
+    let name = Array(rules.name.utf8)
+    if let known = find(name.span) {
+      entries[Int(known.value)] = Self.entry(rules, name)
+      return known
+    }
+    entries.append(Self.entry(rules, name))
+    let index = AppIndex(Int32(entries.count - 1))
+    if entries.count * 2 > slots.count {
+      rebuild(slotCount: slots.count * 2)
+    } else {
+      place(index.value, hash: Self.hash(name.span))
+    }
+    return index
+  }
+
+  /// Marks an app as removed; its rules and topics stay readable.
+  package mutating func remove(_ app: AppIndex) {
+    entries[Int(app.value)].isRemoved = true
+  }
+
+  /// The app of that name, also when it is removed.
+  package func find(_ name: Span<UInt8>) -> AppIndex? {
+    let hash = Self.hash(name)
+    let mask = slots.count - 1
+    var place = Int(hash) & mask
+    while slots[place].entry >= 0 {
+      if slots[place].hash == hash, Self.equal(entries[Int(slots[place].entry)].name, name) {
+        return AppIndex(slots[place].entry)
+      }
+      place = (place + 1) & mask
+    }
+    return nil
+  }
+
+  /// The app of that name, also when it is removed.
+  package func find(_ name: String) -> AppIndex? {
+    let bytes = Array(name.utf8)
+    return find(bytes.span)
+  }
+
+  private static func entry(_ rules: AppRules, _ name: [UInt8]) -> Entry {
+    let topics = PushType.allCases.map { Array($0.topic(bundleID: rules.bundleID).utf8) }
+    return Entry(rules: rules, name: name, topics: topics, isRemoved: false)
+  }
+
+  private mutating func rebuild(slotCount: Int) {
+    slots = Array(repeating: .free, count: slotCount)
+    for index in entries.indices {
+      let name = entries[index].name
+      place(Int32(index), hash: Self.hash(name.span))
+    }
+  }
+
+  private mutating func place(_ entry: Int32, hash: UInt32) {
+    let mask = slots.count - 1
+    var place = Int(hash) & mask
+    while slots[place].entry >= 0 { place = (place + 1) & mask }
+    slots[place] = Slot(hash: hash, entry: entry)
+  }
+
+  /// FNV-1a, 32 bits.
+  private static func hash(_ bytes: Span<UInt8>) -> UInt32 {
+    var hash: UInt32 = 2_166_136_261
+    for index in bytes.indices { hash = (hash ^ UInt32(bytes[index])) &* 16_777_619 }
+    return hash
+  }
+
+  private static func equal(_ left: borrowing [UInt8], _ right: Span<UInt8>) -> Bool {
+    guard left.count == right.count else { return false }
+    for index in right.indices where left[index] != right[index] { return false }
+    return true
   }
 }

@@ -1,18 +1,45 @@
-/// The rules that a request can break: the bounded set that metrics and results name.
+/// The rules that a request can break: the bounded set that metrics, results and dead letters name.
 package enum InvalidRule: String, CaseIterable, Sendable {
+  /// The value is no JSON text (RFC 8259), or nested too deep.
   case malformedJSON = "MalformedJSON"
+  /// `app`, `token` or `payload` is absent, or null.
   case missingField = "MissingField"
+  /// A field has another JSON type than the contract's, or the value is no object.
   case wrongType = "WrongType"
+  /// No configured app has that name.
   case unknownApp = "UnknownApp"
+  /// The token is not an even number of 2 to 200 hex digits, there are both forms of it, or `tokens` is empty.
   case badToken = "BadToken"
+  /// The push type is unknown and the request names no topic, or it is no lower-case word.
   case badPushType = "BadPushType"
+  /// The priority is not 10, 5 or 1, or it is 10 for a push type that forbids it.
   case badPriority = "BadPriority"
+  /// The expiration is negative, fractional, or so large that it must be meant in milliseconds.
   case badExpiration = "BadExpiration"
+  /// The collapse id is over 64 bytes, or could not travel in an HTTP/2 field.
   case badCollapseID = "BadCollapseId"
+  /// The id is empty, over 128 bytes, or has control characters.
   case badID = "BadId"
+  /// The topic is empty, over 255 bytes, or not printable ASCII.
   case badTopic = "BadTopic"
+  /// The payload is no JSON object.
   case badPayload = "BadPayload"
+  /// The payload is over the limit of its push type.
   case payloadTooLarge = "PayloadTooLarge"
+  /// `tokens` has more than 1,000 items.
   case tooManyTokens = "TooManyTokens"
+  /// The `content-type` header names something else than `application/json`.
   case unsupportedContentType = "UnsupportedContentType"
+}
+
+/// A broken rule, and what to tell people about it.
+package struct Violation: Error, Hashable, Sendable {
+  package var rule: InvalidRule
+  /// Names the field, the rule and what was found, shortened; never a payload.
+  package var message: String
+
+  package init(_ rule: InvalidRule, _ message: String) {
+    self.rule = rule
+    self.message = message
+  }
 }

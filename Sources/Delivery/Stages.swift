@@ -31,14 +31,30 @@ package struct Request: Sendable {
   package var app: AppIndex
   /// What is sent; for a batch, the first item.
   package var notification: Notification
-  /// The tokens of a batch (`tokens`); empty for a single request.
+  /// The tokens of a batch (`tokens`), by item; empty for a single request. A malformed item has an empty range here
+  /// and stands in `invalidItems`.
   package var tokens: [ByteRange]
   /// The caller's id, if there is one.
   package var id: ByteRange?
   package var key: ByteRange?
+  /// The record's value as it stands: what is written when the request is parked.
+  package var value: ByteRange
   package var headers: [RecordBody.Header]
   /// Fields of the request that the contract does not know.
   package var unknownFields: Int
+  /// Set for a request that was parked on the deferred topic before.
+  package var deferral: Deferral?
+  /// The malformed items of a batch, in order: they end as `invalid`, and the others are sent. Never all of them.
+  package var invalidItems: [InvalidItem] = []
+}
+
+/// An item of a batch whose token broke the contract.
+package struct InvalidItem: Sendable {
+  /// Its place in the batch, as in `Source`.
+  package var item: Int32
+  package var violation: Violation
+  /// What stands in its place, if it is a text that can be repeated.
+  package var token: ByteRange?
 }
 
 /// A record that broke the contract.
@@ -51,6 +67,8 @@ package struct InvalidRequest: Sendable {
   package var id: ByteRange?
   package var app: ByteRange?
   package var token: ByteRange?
+  /// Set for a request that was parked on the deferred topic before.
+  package var deferral: Deferral?
 }
 
 /// A push's place in the machine; the generation tells a late answer for an earlier tenant of the same place.

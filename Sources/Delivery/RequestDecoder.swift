@@ -1,0 +1,155 @@
+import APNs
+package import Wire
+
+/// The first stage: a record becomes a request, or an invalid one.
+///
+/// Both forms of a request (fields as JSON, or as record headers with the payload as the value) are read into the
+/// same `RequestFields` and judged by the same rules. The value is scanned once and never copied: all that comes out
+/// are ranges into the record's own buffer. On the good path nothing is allocated but the array of a batch's tokens.
+///
+/// A value type without a clock; one belongs to one thread.
+package struct RequestDecoder: Sendable {
+  /// The names of the topics that are read, by `PartitionID.topic`.
+  private let topics: [[UInt8]]
+  /// The place of the deferred topic among them.
+  private let deferredTopic: Int?
+  /// The memory of the last batch's tokens, used again.
+  private var tokenItems: [FieldValue] = []
+
+  /// - Parameters:
+  ///   - topics: the names of the topics that are read, in the order that `PartitionID.topic` counts in.
+  ///   - deferredTopic: the one among them that parked requests come from; only there the headers that the service
+  ///     added when it parked them are believed. `nil`: none of them.
+  package init(topics: [String], deferredTopic: String?) {
+    self.topics = topics.map { Array($0.utf8) }
+    self.deferredTopic = deferredTopic.flatMap { topics.firstIndex(of: $0) }
+  }
+
+  /// - Parameter now: for records without a timestamp, to which an app's default expiration is added.
+  package mutating func decode(_ record: consuming Record, apps: borrowing AppTable, now: Moment) -> Decoded {
+    guard let value = record.body.value else { return .tombstone }
+    let deferral = deferral(of: record)
+    var fields = RequestFields(form: .headers, tokenItems: exchange(&tokenItems, with: []))
+    let checked: CheckedFields
+    do {
+      try Self.read(&fields, value, &record.body)
+      checked = try fields.check(in: record.body.storage.span, apps: apps)
+    } catch {
+      recycle(&fields)
+      return .invalid(Self.invalid(error, fields, record.body, deferral))
+    }
+    let requestedAt = deferral?.requestedAt ?? record.timestamp ?? now.time
+    var request = Request(
+      app: checked.app,
+      notification: Notification(
+        storage: record.body.storage, token: checked.token, payload: checked.payload, pushType: checked.pushType,
+        pushTypeName: checked.pushTypeName, priority: checked.priority,
+        expiration: checked.expiration ?? Self.defaultExpiration(apps[checked.app], requestedAt),
+        collapseID: checked.collapseID, topic: checked.topic,
+        apnsID: apnsID(checked.id, record, deferral?.source)),
+      tokens: [], id: checked.id, key: record.body.key, value: value, headers: record.body.headers,
+      unknownFields: fields.unknownFields, deferral: deferral)
+    if fields[.tokens].isGiven, let violation = Self.spread(&fields, over: &request) {
+      recycle(&fields)
+      return .invalid(Self.invalid(violation, fields, record.body, deferral))
+    }
+    recycle(&fields)
+    return .request(request)
+  }
+
+  private func deferral(of record: borrowing Record) -> Deferral? {
+    guard let deferredTopic, deferredTopic == Int(record.source.topic) else { return nil }
+    return Deferral(record.body.headers, in: record.body.storage.span, topics: topics)
+  }
+
+  /// - Parameter origin: where the request was read first, if it was parked since.
+  private func apnsID(_ id: ByteRange?, _ record: borrowing Record, _ origin: Source?) -> UUID {
+    let partition = origin?.partition ?? record.source
+    let topic = Int(partition.topic)
+    return DerivedID.make(
+      id: id, in: record.body.storage.span, topicName: topics.indices.contains(topic) ? topics[topic] : [],
+      partition: partition.partition, offset: origin?.offset ?? record.offset)
+  }
+
+  /// Reads whichever form the record has, up to texts that are ready to be judged.
+  private static func read(
+    _ fields: inout RequestFields, _ value: ByteRange, _ body: inout RecordBody
+  ) throws(Violation) {
+    let contentType = fields.readHeaders(body.headers, of: body.storage.span)
+    let isHeaderForm = fields[.app].isGiven
+    if !isHeaderForm { fields = RequestFields(form: .json, tokenItems: fields.tokenItems) }
+    if let contentType, !RequestFields.isJSON(contentType, in: body.storage.span) {
+      let found = fields.shownText(contentType, in: body.storage.span)
+      throw Violation(.unsupportedContentType, "content-type: must be application/json; found \(found)")
+    }
+    if isHeaderForm {
+      try fields.readPayload(value, of: body.storage.span)
+    } else {
+      do {
+        try fields.readJSON(value, of: body.storage.span)
+      } catch {
+        // What was read before the text broke is not to be trusted.
+        fields = RequestFields(form: .json)
+        throw error
+      }
+      if fields.hasEscapes { fields.unescape(in: &body.storage) }
+    }
+  }
+
+  /// Gives the request the tokens of a batch. A malformed item spoils only itself; when all are malformed, so is the
+  /// request, and the first one's fault is returned.
+  ///
+  /// Of a batch that was parked, only the item that was parked is left: as a request of its own.
+  private static func spread(_ fields: inout RequestFields, over request: inout Request) -> Violation? {
+    let storage = request.notification.storage
+    let bytes = storage.span
+    var tokens: [ByteRange] = []
+    tokens.reserveCapacity(fields.tokenItems.count)
+    var invalid: [InvalidItem] = []
+    for (index, item) in fields.tokenItems.enumerated() {
+      if item.kind == .string, RequestFields.isToken(item.range, in: bytes) {
+        tokens.append(item.range)
+        continue
+      }
+      tokens.append(.empty)
+      do {
+        try fields.checkToken(item, named: "tokens[\(index)]", in: bytes)
+      } catch {
+        let isShort = item.kind == .string && item.range.count <= RequestLimits.repeated
+        invalid.append(InvalidItem(item: Int32(index), violation: error, token: isShort ? item.range : nil))
+      }
+    }
+    if let item = request.deferral?.source.item, tokens.indices.contains(Int(item)) {
+      request.notification.token = tokens[Int(item)]
+      request.notification.apnsID = request.apnsID(item: Int(item))
+      return invalid.first { $0.item == item }?.violation
+    }
+    if invalid.count == tokens.count { return invalid.first?.violation }
+    request.notification.token = tokens[0]
+    request.tokens = tokens
+    request.invalidItems = invalid
+    return nil
+  }
+
+  /// The timestamp is the producer's and may be anything; the sum stays within what a request may say itself. It never
+  /// becomes 0, which has a meaning of its own.
+  private static func defaultExpiration(_ rules: AppRules, _ time: UnixTime) -> Int64? {
+    guard let duration = rules.defaultExpiration else { return nil }
+    let start = max(time, UnixTime(milliseconds: 0)).seconds
+    let (sum, overflow) = start.addingReportingOverflow(duration.components.seconds)
+    return overflow ? RequestLimits.expiration : min(max(sum, 1), RequestLimits.expiration)
+  }
+
+  private static func invalid(
+    _ violation: Violation, _ fields: RequestFields, _ body: RecordBody, _ deferral: Deferral?
+  ) -> InvalidRequest {
+    InvalidRequest(
+      rule: violation.rule, message: violation.message, body: body, id: fields.usableID(in: body.storage.span),
+      app: fields.usableText(.app), token: fields.usableText(.token), deferral: deferral)
+  }
+
+  private mutating func recycle(_ fields: inout RequestFields) {
+    swap(&tokenItems, &fields.tokenItems)
+    tokenItems.removeAll(keepingCapacity: true)
+  }
+}

@@ -1,0 +1,142 @@
+package import APNs
+package import Wire
+
+/// The stage that publishes: what has ended, was parked or was never understood becomes a record for Kafka.
+///
+/// Everything is appended to an `Outbox`: keys and values to its arena, and an item for each record. Values are valid
+/// UTF-8 JSON, whatever bytes the request has in its id or headers. Each kind has a shortened form, for the case that
+/// Kafka refuses the full record as too large: without the request's headers, and a dead letter without its value.
+package struct ResultEncoder: Sendable {
+  /// The names of the topics that are read, by `PartitionID.topic`.
+  private let topics: [String]
+
+  /// - Parameter topics: the names of the topics that are read, in the order that `PartitionID.topic` counts in.
+  package init(topics: [String]) {
+    self.topics = topics
+  }
+
+  // MARK: Kinds of records
+
+  /// The result of one notification, or of a record that broke the contract.
+  ///
+  /// For such a record, call it only if it has an id (`subject.id`): nobody could tell what the result is about.
+  package func result(
+    of subject: ResultSubject, ending: Ending, completedAt: UnixTime, apps: borrowing AppTable, slot: PushSlot,
+    isShortened: Bool = false, into outbox: inout Outbox
+  ) {
+    var record = RecordWriter(&outbox)
+    let key = record.key(subject.key ?? subject.id, of: subject)
+    record.begin()
+    record.id(of: subject)
+    record.app(of: subject, apps)
+    record.bytes("token", subject.notification.token, of: subject)
+    record.ending(ending)
+    record.apnsID(of: subject)
+    record.text("apns_unique_id", ending.response?.uniqueID)
+    record.topic(of: subject, apps)
+    record.text("environment", subject.app.map { apps[$0].environment.rawValue })
+    record.pushType(of: subject)
+    record.integer("attempts", Int64(subject.attempts))
+    record.integer("requested_at", subject.requestedAt.milliseconds)
+    record.integer("completed_at", completedAt.milliseconds)
+    record.source(subject.source, name(of: subject.source))
+    let value = record.end()
+    record.finish(&outbox)
+    outbox.append(.results, slot, key, value, of: isShortened ? nil : subject)
+  }
+
+  /// The event about a token that APNs says is no longer good. Its key is the token exactly as it was received.
+  /// - Parameter response: the answer that said so; its reason and timestamp are told.
+  package func invalidToken(
+    of subject: ResultSubject, response: Response, detectedAt: UnixTime, apps: borrowing AppTable, slot: PushSlot,
+    isShortened: Bool = false, into outbox: inout Outbox
+  ) {
+    var record = RecordWriter(&outbox)
+    let key = record.key(subject.notification.token, of: subject)
+    record.begin()
+    record.bytes("token", subject.notification.token, of: subject)
+    record.app(of: subject, apps)
+    record.topic(of: subject, apps)
+    record.text("environment", subject.app.map { apps[$0].environment.rawValue })
+    record.text("reason", response.reasonText)
+    record.integer("unregistered_at", response.timestamp?.milliseconds)
+    record.integer("requested_at", subject.requestedAt.milliseconds)
+    record.integer("detected_at", detectedAt.milliseconds)
+    record.id(of: subject)
+    record.source(subject.source, name(of: subject.source))
+    let value = record.end()
+    record.finish(&outbox)
+    outbox.append(.invalidTokens, slot, key, value, of: isShortened ? nil : subject)
+  }
+
+  /// The dead letter of a record that broke the contract: its own key, value and headers, and ours, which say why.
+  package func deadLetter(
+    of subject: ResultSubject, rule: InvalidRule, message: String, failedAt: UnixTime, slot: PushSlot,
+    isShortened: Bool = false, into outbox: inout Outbox
+  ) {
+    let key = outbox.copy(subject.key, of: subject)
+    let value = isShortened ? nil : outbox.copy(subject.value, of: subject)
+    outbox.append(
+      .deadLetters, slot, key, value, of: isShortened ? nil : subject,
+      extraHeaders: sourceHeaders(subject.source) + [
+        Publication.ExtraHeader(OwnHeader.errorRule, rule.rawValue),
+        Publication.ExtraHeader(OwnHeader.error, message),
+        Publication.ExtraHeader(OwnHeader.failedAt, String(failedAt.milliseconds)),
+      ])
+  }
+
+  /// A request that waits on the deferred topic: its own key, value and headers, and ours, which `Deferral` reads back.
+  /// A batch's items are parked one by one, each with the whole value.
+  ///
+  /// - Parameter subject: its source is the one that the request had first, also when it is parked again.
+  package func deferred(
+    of subject: ResultSubject, notBefore: UnixTime, slot: PushSlot, isShortened: Bool = false,
+    into outbox: inout Outbox
+  ) {
+    let key = outbox.copy(subject.key, of: subject)
+    let value = outbox.copy(subject.value, of: subject)
+    outbox.append(
+      .deferred, slot, key, value, of: isShortened ? nil : subject,
+      extraHeaders: sourceHeaders(subject.source) + [
+        Publication.ExtraHeader(OwnHeader.notBefore, String(notBefore.milliseconds)),
+        Publication.ExtraHeader(OwnHeader.attempts, String(subject.attempts)),
+        Publication.ExtraHeader(OwnHeader.item, String(subject.source.item)),
+        Publication.ExtraHeader(OwnHeader.requestedAt, String(subject.requestedAt.milliseconds)),
+      ])
+  }
+
+  private func sourceHeaders(_ source: Source) -> [Publication.ExtraHeader] {
+    [
+      Publication.ExtraHeader(OwnHeader.sourceTopic, name(of: source)),
+      Publication.ExtraHeader(OwnHeader.sourcePartition, String(source.partition.partition)),
+      Publication.ExtraHeader(OwnHeader.sourceOffset, String(source.offset)),
+    ]
+  }
+
+  private func name(of source: Source) -> String {
+    let topic = Int(source.partition.topic)
+    return topics.indices.contains(topic) ? topics[topic] : ""
+  }
+}
+
+extension Outbox {
+  /// Copies a stretch of the request's buffer into the arena.
+  fileprivate mutating func copy(_ range: ByteRange?, of subject: ResultSubject) -> ByteRange? {
+    guard let range else { return nil }
+    let start = arena.count
+    arena.append(span: subject.notification.storage.span.extracting(range.indices))
+    return ByteRange(start, arena.count)
+  }
+
+  /// - Parameter subject: whose headers are copied; `nil`: none.
+  fileprivate mutating func append(
+    _ topic: OutputTopic, _ slot: PushSlot, _ key: ByteRange?, _ value: ByteRange?, of subject: ResultSubject?,
+    extraHeaders: [Publication.ExtraHeader] = []
+  ) {
+    let storage = subject?.notification.storage ?? []
+    items.append(
+      Publication(
+        topic: topic, slot: slot, key: key, value: value, headerStorage: storage,
+        headers: OwnHeader.without(subject?.headers ?? [], in: storage), extraHeaders: extraHeaders))
+  }
+}
