@@ -1,0 +1,135 @@
+import APNs
+import Delivery
+import Wire
+
+/// A request as a test describes it, in whichever form.
+struct RequestSample {
+  enum Value {
+    case text(String)
+    case number(String)
+    /// JSON as it stands; the JSON form only.
+    case raw(String)
+  }
+
+  enum Form: CaseIterable { case json, headers }
+
+  /// By the keys of the JSON form.
+  var fields: [(key: String, value: Value)] = [("app", .text("shop")), ("token", .text("ab12"))]
+  var payload: String? = #"{"aps":{"alert":"Hi"}}"#
+
+  func with(_ key: String, _ value: Value?) -> RequestSample {
+    var copy = self
+    copy.fields.removeAll { $0.key == key }
+    if let value { copy.fields.append((key, value)) }
+    return copy
+  }
+
+  func with(payload: String?) -> RequestSample {
+    var copy = self
+    copy.payload = payload
+    return copy
+  }
+
+  func record(_ form: Form, timestamp: UnixTime? = nil) -> Record {
+    switch form {
+    case .json: .sample(json, timestamp: timestamp)
+    case .headers: .sample(payload ?? "", headers: headers, timestamp: timestamp)
+    }
+  }
+
+  private var json: String {
+    var members: [String] = fields.map { "\(Self.quoted($0.key)):\(Self.json($0.value))" }
+    if let payload { members.append("\"payload\":\(payload)") }
+    return "{" + members.joined(separator: ",") + "}"
+  }
+
+  private var headers: [(name: String, value: [UInt8]?)] {
+    let names = [
+      "push_type": "apns-push-type", "priority": "apns-priority", "expiration": "apns-expiration",
+      "collapse_id": "apns-collapse-id", "topic": "apns-topic",
+    ]
+    return fields.map { field in
+      let value: String
+      switch field.value {
+      case .text(let text), .number(let text), .raw(let text): value = text
+      }
+      return (names[field.key] ?? field.key, Array(value.utf8))
+    }
+  }
+
+  private static func json(_ value: Value) -> String {
+    switch value {
+    case .text(let text): quoted(text)
+    case .number(let text), .raw(let text): text
+    }
+  }
+
+  private static func quoted(_ text: String) -> String {
+    var writer = JSONWriter()
+    writer.string(text)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+}
+
+extension Record {
+  static func sample(
+    _ value: String?, key: String? = nil, headers: [(name: String, value: [UInt8]?)] = [],
+    source: PartitionID = PartitionID(topic: 0, partition: 3), offset: Int64 = 42, timestamp: UnixTime? = nil
+  ) -> Record {
+    sample(bytes: value.map { Array($0.utf8) }, key: key, headers: headers, source: source, offset: offset,
+      timestamp: timestamp)
+  }
+
+  static func sample(
+    bytes: [UInt8]?, key: String? = nil, headers: [(name: String, value: [UInt8]?)] = [],
+    source: PartitionID = PartitionID(topic: 0, partition: 3), offset: Int64 = 42, timestamp: UnixTime? = nil
+  ) -> Record {
+    Record(
+      source: source, offset: offset, timestamp: timestamp,
+      body: RecordBody(key: key.map { Array($0.utf8) }, value: bytes, headers: headers))
+  }
+}
+
+/// A decoder with two apps, and what came out of it in terms that tests can compare.
+final class DecoderBench {
+  static let now = Moment(instant: Instant(nanoseconds: 0), time: UnixTime(seconds: 1_790_000_000))
+  static let topics = ["push.requests", "push.deferred"]
+
+  var apps = AppTable([
+    AppRules(name: "shop", bundleID: "com.example.shop", environment: .production),
+    AppRules(
+      name: "bank", bundleID: "com.example.bank", environment: .sandbox, defaultExpiration: .seconds(3600)),
+  ])
+  var decoder = RequestDecoder(topics: DecoderBench.topics, deferredTopic: "push.deferred")
+
+  func decode(_ record: Record) -> Decoded { decoder.decode(record, apps: apps, now: Self.now) }
+
+  func decode(_ value: String) -> Decoded { decode(.sample(value)) }
+
+  func request(_ record: Record) -> Request? {
+    guard case .request(let request) = decode(record) else { return nil }
+    return request
+  }
+
+  func request(_ value: String) -> Request? { request(.sample(value)) }
+
+  func invalid(_ record: Record) -> InvalidRequest? {
+    guard case .invalid(let invalid) = decode(record) else { return nil }
+    return invalid
+  }
+
+  func invalid(_ value: String) -> InvalidRequest? { invalid(.sample(value)) }
+}
+
+extension Request {
+  func text(_ range: ByteRange?) -> String? { range.map { Bytes(notification.storage, $0).text } }
+  var payload: [UInt8] { Bytes(notification.storage, notification.payload).array }
+}
+
+extension InvalidRequest {
+  func text(_ range: ByteRange?) -> String? { range.map { Bytes(body.storage, $0).text } }
+}
+
+extension DecoderBench {
+  static func text(_ count: Int, of character: String = "a") -> String { String(repeating: character, count: count) }
+}
