@@ -99,7 +99,8 @@ extension RequestFields {
       } else if let field = Self.field(header.name, in: bytes) {
         self[field] = Self.headerValue(header.value, of: field, in: bytes)
       } else if header.name.count > 5,
-        Self.matches(ByteRange(start: header.name.start, end: header.name.start + 5), "apns-", in: bytes) {
+        Self.matches(ByteRange(start: header.name.start, end: header.name.start + 5), "apns-", in: bytes)
+      {
         noteUnknown(header.name)
       }
     }

@@ -34,7 +34,9 @@ import Wire
     #expect(Bytes(invalid.body.storage, try #require(invalid.body.value)).array == Array(value.utf8))
   }
 
-  @Test(arguments: [("[]", "an array"), ("[{}]", "an array"), ("\"x\"", "a string"), ("1", "a number"), ("null", "null")])
+  @Test(arguments: [
+    ("[]", "an array"), ("[{}]", "an array"), ("\"x\"", "a string"), ("1", "a number"), ("null", "null"),
+  ])
   func `another document than an object has the wrong type`(_ value: String, _ kind: String) throws {
     let bench = DecoderBench()
     let invalid = try #require(bench.invalid(value))

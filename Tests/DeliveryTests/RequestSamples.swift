@@ -76,7 +76,8 @@ extension Record {
     _ value: String?, key: String? = nil, headers: [(name: String, value: [UInt8]?)] = [],
     source: PartitionID = PartitionID(topic: 0, partition: 3), offset: Int64 = 42, timestamp: UnixTime? = nil
   ) -> Record {
-    sample(bytes: value.map { Array($0.utf8) }, key: key, headers: headers, source: source, offset: offset,
+    sample(
+      bytes: value.map { Array($0.utf8) }, key: key, headers: headers, source: source, offset: offset,
       timestamp: timestamp)
   }
 

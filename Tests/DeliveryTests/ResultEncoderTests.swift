@@ -17,17 +17,17 @@ private struct ResultDocument: Decodable {
   var app: String?
   var token: String?
   var status: String
-  var http_status: Int?
+  var httpStatus: Int?
   var reason: String?
   var message: String?
-  var apns_id: String?
-  var apns_unique_id: String?
+  var apnsId: String?
+  var apnsUniqueId: String?
   var topic: String?
   var environment: String?
-  var push_type: String?
+  var pushType: String?
   var attempts: Int
-  var requested_at: Int64
-  var completed_at: Int64
+  var requestedAt: Int64
+  var completedAt: Int64
   var source: Source
 }
 
@@ -37,9 +37,9 @@ private struct EventDocument: Decodable {
   var topic: String
   var environment: String
   var reason: String
-  var unregistered_at: Int64?
-  var requested_at: Int64
-  var detected_at: Int64
+  var unregisteredAt: Int64?
+  var requestedAt: Int64
+  var detectedAt: Int64
   var id: String
   var source: ResultDocument.Source
 }
@@ -64,6 +64,13 @@ private struct EventDocument: Decodable {
       request, source: Self.source, attempts: 2, requestedAt: UnixTime(milliseconds: 1_790_000_000_123))
   }
 
+  @discardableResult
+  private static func read<Document: Decodable>(_ type: Document.Type, _ bytes: Bytes) throws -> Document {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return try decoder.decode(type, from: Data(bytes.array))
+  }
+
   private func text(_ range: ByteRange?) -> String? { range.map { Bytes(outbox.arena, $0).text } }
 
   private mutating func result(_ subject: ResultSubject, _ ending: Ending) throws -> ResultDocument {
@@ -74,7 +81,7 @@ private struct EventDocument: Decodable {
     let item = try #require(outbox.items.last)
     #expect(item.topic == .results)
     #expect(item.slot == Self.slot)
-    return try JSONDecoder().decode(ResultDocument.self, from: Data(Bytes(outbox.arena, try #require(item.value)).array))
+    return try Self.read(ResultDocument.self, Bytes(outbox.arena, try #require(item.value)))
   }
 
   @Test mutating func `a result is laid out as the contract shows it`() throws {
@@ -111,7 +118,7 @@ private struct EventDocument: Decodable {
     for (ending, status, httpStatus, reason) in cases {
       let document = try result(subject, ending)
       #expect(document.status == status)
-      #expect(document.http_status == httpStatus)
+      #expect(document.httpStatus == httpStatus)
       #expect(document.reason == reason)
       #expect(document.message == (status == "invalid" ? "token: \"x\"" : nil))
     }
@@ -121,7 +128,7 @@ private struct EventDocument: Decodable {
     let derived = try subject(RequestSample(), key: nil)
     var document = try result(derived, .expired)
     #expect(document.id == derived.notification.apnsID.description)
-    #expect(document.apns_id == document.id)
+    #expect(document.apnsId == document.id)
     #expect(text(outbox.items[0].key) == document.id)
 
     document = try result(try subject(RequestSample().with("id", .text("call-é")), key: nil), .expired)
@@ -135,7 +142,7 @@ private struct EventDocument: Decodable {
   @Test mutating func `an unknown push type and a given topic are told as they came`() throws {
     let sample = RequestSample().with("push_type", .text("brandnew")).with("topic", .text("com.example.new"))
     let document = try result(try subject(sample), .expired)
-    #expect(document.push_type == "brandnew")
+    #expect(document.pushType == "brandnew")
     #expect(document.topic == "com.example.new")
     let voip = try result(try subject(RequestSample().with("push_type", .text("voip"))), .expired)
     #expect(voip.topic == "com.example.shop.voip")
@@ -150,7 +157,7 @@ private struct EventDocument: Decodable {
     var document = try result(
       ResultSubject(request, source: source, attempts: 1, requestedAt: UnixTime(milliseconds: 1)), .expired)
     #expect(document.token == "CD")
-    #expect(document.apns_id == request.apnsID(item: 1).description)
+    #expect(document.apnsId == request.apnsID(item: 1).description)
     #expect(document.id == Self.callerID)
     #expect(document.source == .init(topic: "push.requests", partition: 3, offset: 42, index: 1))
     source.item = 2
@@ -171,10 +178,10 @@ private struct EventDocument: Decodable {
     #expect(document.status == "invalid")
     #expect(document.reason == "UnknownApp")
     #expect(document.message == invalid.message)
-    #expect(document.apns_id == nil)
+    #expect(document.apnsId == nil)
     #expect(document.topic == nil)
     #expect(document.environment == nil)
-    #expect(document.push_type == nil)
+    #expect(document.pushType == nil)
     #expect(document.attempts == 0)
     #expect(text(outbox.items[0].key) == "k")
   }
@@ -183,7 +190,8 @@ private struct EventDocument: Decodable {
     let subject = try subject(RequestSample().with("token", .text("aBCd")).with("id", .text("x")))
     let response = Response(
       status: 410, reason: .expiredToken, timestamp: UnixTime(milliseconds: 1_780_000_000_001))
-    for (response, since) in [(response, 1_780_000_000_001 as Int64?), (Response(status: 400, reason: .badDeviceToken), nil)] {
+    let bare = Response(status: 400, reason: .badDeviceToken)
+    for (response, since) in [(response, 1_780_000_000_001 as Int64?), (bare, nil)] {
       outbox.removeAll()
       encoder.invalidToken(
         of: subject, response: response, detectedAt: UnixTime(milliseconds: 9), apps: bench.apps, slot: Self.slot,
@@ -192,15 +200,15 @@ private struct EventDocument: Decodable {
       #expect(item.topic == .invalidTokens)
       #expect(text(item.key) == "aBCd")
       let value = Bytes(outbox.arena, try #require(item.value))
-      let event = try JSONDecoder().decode(EventDocument.self, from: Data(value.array))
+      let event = try Self.read(EventDocument.self, value)
       #expect(event.token == "aBCd")
       #expect(event.app == "shop")
       #expect(event.topic == "com.example.shop")
       #expect(event.environment == "production")
       #expect(event.reason == response.reason?.text)
-      #expect(event.unregistered_at == since)
-      #expect(event.requested_at == 1_790_000_000_123)
-      #expect(event.detected_at == 9)
+      #expect(event.unregisteredAt == since)
+      #expect(event.requestedAt == 1_790_000_000_123)
+      #expect(event.detectedAt == 9)
       #expect(event.id == "x")
       #expect(event.source.offset == 42)
     }
@@ -255,7 +263,7 @@ private struct EventDocument: Decodable {
     #expect(outbox.items.count == 2)
     for item in outbox.items {
       let value = Bytes(outbox.arena, try #require(item.value))
-      #expect((try? JSONDecoder().decode(ResultDocument.self, from: Data(value.array))) != nil)
+      #expect(throws: Never.self) { try Self.read(ResultDocument.self, value) }
     }
   }
 
