@@ -27,12 +27,13 @@ let package = Package(
     .systemLibrary(name: "CRdKafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
     .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
 
     library("Wire"),
     library("APNs", ["Wire"]),
     library("Delivery", ["APNs", "Wire"]),
     library("Kafka", ["CRdKafka", "Wire"]),
-    library("Transport", ["CNGHTTP2", "COpenSSL", "Wire"]),
+    library("Transport", ["CLinux", "CNGHTTP2", "COpenSSL", "Wire"]),
     library("Service", ["Delivery", "APNs", "Kafka", "Transport", "Wire"]),
     library("MockAPNs", ["Transport", "APNs", "Wire"]),
     .executableTarget(
