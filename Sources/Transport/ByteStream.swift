@@ -134,6 +134,12 @@ package final class ByteStream: @unchecked Sendable {
     }
   }
 
+  /// The subject of the certificate that the peer proved to hold ("UID=…,CN=…"); nil if it sent none.
+  package var peerCertificateSubject: String? {
+    precondition(loop.isCurrent)
+    return tls?.peerCertificateSubject
+  }
+
   // MARK: Output
 
   /// Bytes that the kernel has not taken yet.
