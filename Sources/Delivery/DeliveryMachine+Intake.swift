@@ -46,10 +46,11 @@ extension DeliveryMachine {
           return
         }
       }
-      let items = max(request.tokens.count, 1)
-      guard case .admitted(let sequence) = admit(record, place, items: items) else { return }
+      // A parked item of a batch comes back by itself.
+      let items = request.deferral.map { Int($0.source.item)..<Int($0.source.item) + 1 } ?? 0..<max(request.tokens.count, 1)
+      guard case .admitted(let sequence) = admit(record, place, items: items.count) else { return }
       tally.unknownFields += request.unknownFields
-      for item in 0..<items { start(request, item, record, place, sequence, at: moment) }
+      for item in items { start(request, item, record, place, sequence, at: moment) }
     }
   }
 
@@ -73,23 +74,22 @@ extension DeliveryMachine {
   private mutating func start(
     _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
   ) {
-    var notification = request.notification
-    if !request.tokens.isEmpty {
-      notification.token = request.tokens[item]
-      notification.apnsID = decoder.apnsID(of: request, source: record, item: item)
-    }
-    let source = Source(partition: record.source, offset: record.offset, item: Int32(item))
-    let push = Push(
-      app: request.app, notification: notification, id: request.id, key: request.key, value: request.value,
-      headers: request.headers, source: source, origin: request.deferral?.source ?? source, partitionSlot: place,
-      epoch: partitions[place].epoch, sequence: sequence, attempts: request.deferral?.attempts ?? 0,
-      requestedAt: request.deferral?.requestedAt ?? record.timestamp ?? moment.time,
-      bytes: item == 0 ? request.notification.storage.count : 0)
-    let slot = pushes.insert(push)
+    let source = request.deferral?.source ?? Source(partition: record.source, offset: record.offset, item: Int32(item))
+    let subject = ResultSubject(
+      request, source: source, attempts: request.deferral?.attempts ?? 0,
+      requestedAt: request.deferral?.requestedAt ?? record.timestamp ?? moment.time)
+    let slot = pushes.insert(
+      Push(
+        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
+        bytes: item == 0 ? request.notification.storage.count : 0))
     health[Int(request.app.value)].inFlight += 1
-    if health[Int(request.app.value)].inFlight > limits.maxInFlightPerApp, mustPark(request.app, at: moment) {
-      partitions[place].busy += 1
-      park(slot, after: parkingTime(of: request.app, at: moment), at: moment)
+    if let fault = request.invalidItems.first(where: { $0.item == Int32(item) }) {
+      pushes[slot].subject.notification.token = fault.token ?? .empty
+      becomeBusy(slot)
+      finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
+    } else if health[Int(request.app.value)].inFlight > limits.maxInFlightPerApp, mustPark(request.app, at: moment) {
+      becomeBusy(slot)
+      park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
     } else {
       dispatch(slot, at: moment)
     }
@@ -97,8 +97,8 @@ extension DeliveryMachine {
 
   /// Sends a push that is not with a lane: now, or when its app's breaker allows it.
   mutating func dispatch(_ slot: PushSlot, at moment: Moment) {
-    guard let app = pushes[slot].app else { return }
-    if RetryPolicy.isExpired(pushes[slot].notification.expiration, now: moment.time) {
+    guard let app = pushes[slot].subject.app else { return }
+    if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       becomeBusy(slot)
       finish(slot, .expired, at: moment)
       return
@@ -112,11 +112,11 @@ extension DeliveryMachine {
       becomeBusy(slot)
       pushes[slot].state = .submitted(lane)
       submissions[Int(lane.value)].append(
-        Submission(slot: slot, app: app, notification: pushes[slot].notification))
+        Submission(slot: slot, app: app, notification: pushes[slot].subject.notification))
     }
   }
 
-  private mutating func becomeBusy(_ slot: PushSlot) {
+  mutating func becomeBusy(_ slot: PushSlot) {
     let push = pushes[slot]
     if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy += 1 }
   }
@@ -160,9 +160,5 @@ extension DeliveryMachine {
   private func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
     let health = health[Int(app.value)]
     return health.isBroken || health.isSlow(now: moment.instant)
-  }
-
-  private mutating func parkingTime(of app: AppIndex, at moment: Moment) -> Duration {
-    .seconds(5) + random.uniform(below: .seconds(5))
   }
 }

@@ -7,7 +7,7 @@ extension DeliveryMachine {
   package mutating func take(outcomes: [LaneOutcome], at moment: Moment) {
     for outcome in outcomes {
       guard pushes.contains(outcome.slot), case .submitted(let lane) = pushes[outcome.slot].state,
-        let app = pushes[outcome.slot].app
+        let app = pushes[outcome.slot].subject.app
       else { continue }
       router.release(app, lane)
       judge(outcome, app, at: moment)
@@ -20,8 +20,8 @@ extension DeliveryMachine {
     count(outcome, app, at: moment)
     note(outcome.result, of: app, at: moment)
     let facts = RetryPolicy.Facts(
-      attempts: pushes[slot].attempts, unsent: pushes[slot].unsent, expiration: pushes[slot].notification.expiration,
-      requestedAt: pushes[slot].requestedAt)
+      attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent, expiration: pushes[slot].subject.notification.expiration,
+      requestedAt: pushes[slot].subject.requestedAt)
     let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
     if case .end(let ending) = decision {
       finish(slot, ending, at: moment)
@@ -54,10 +54,10 @@ extension DeliveryMachine {
       pushes[outcome.slot].unsent += 1
       return
     }
-    pushes[outcome.slot].attempts += 1
+    pushes[outcome.slot].subject.attempts += 1
     var attempt = DeliveryEvent.Attempt(app: app)
-    if pushes[outcome.slot].attempts == 1 {
-      let age = moment.time.milliseconds - pushes[outcome.slot].requestedAt.milliseconds
+    if pushes[outcome.slot].subject.attempts == 1 {
+      let age = moment.time.milliseconds - pushes[outcome.slot].subject.requestedAt.milliseconds
       attempt.recordToSend = max(.zero, .milliseconds(age) - (moment.instant - sentAt))
     }
     if case .answered = outcome.result { attempt.sendToAnswer = outcome.completedAt - sentAt }
@@ -94,34 +94,38 @@ extension DeliveryMachine {
   mutating func abandon(_ slot: PushSlot, at moment: Moment) {
     tally.abandoned += 1
     if case .waiting = pushes[slot].state {} else { becomeIdle(slot) }
-    if let app = pushes[slot].app { health[Int(app.value)].ended(now: moment.instant) }
+    if let app = pushes[slot].subject.app { health[Int(app.value)].ended(now: moment.instant) }
     pushes.remove(slot)
   }
 
   /// The push has ended; its records go out, and it settles when Kafka has them all.
   mutating func finish(_ slot: PushSlot, _ ending: Ending, at moment: Moment) {
-    var isTokenDead = false
-    if case .rejected(let response) = ending { isTokenDead = response.verdict == .invalidToken }
     pushes[slot].state = .publishing
     pushes[slot].ending = ending
     pushes[slot].completedAt = moment.time
-    if let app = pushes[slot].app {
-      health[Int(app.value)].ended(now: moment.instant)
-      publish(slot, to: .results)
-      if isTokenDead { publish(slot, to: .invalidTokens) }
+    if let app = pushes[slot].subject.app { health[Int(app.value)].ended(now: moment.instant) }
+    var isTokenDead = false
+    var rule: InvalidRule?
+    switch ending {
+    case .rejected(let response): isTokenDead = response.namesDeadToken
+    case .invalid(let broken, _): rule = broken
+    case .delivered, .expired, .failed: break
     }
-    let push = pushes[slot]
-    var finished = DeliveryEvent.Finished(
-      app: push.app, pushType: push.notification.pushType, status: ending.status, reason: ending.response?.reason,
-      rule: nil, isTokenDead: isTokenDead, attempts: push.attempts, requestedAt: push.requestedAt,
-      completedAt: moment.time, source: push.origin)
-    if case .invalid(let rule, _) = ending { finished.rule = rule }
-    events.append(.finished(finished))
+    if pushes[slot].subject.app != nil || pushes[slot].subject.id != nil { publish(slot, to: .results) }
+    if isTokenDead { publish(slot, to: .invalidTokens) }
+    if pushes[slot].subject.app == nil { publish(slot, to: .deadLetters) }
+    let subject = pushes[slot].subject
+    events.append(
+      .finished(
+        DeliveryEvent.Finished(
+          app: subject.app, pushType: subject.notification.pushType, status: ending.status,
+          reason: ending.response?.reason, rule: rule, isTokenDead: isTokenDead, attempts: subject.attempts,
+          requestedAt: subject.requestedAt, completedAt: moment.time, source: subject.source)))
   }
 
   /// Puts a push aside on the deferred topic.
   mutating func park(_ slot: PushSlot, after delay: Duration, at moment: Moment) {
-    guard let app = pushes[slot].app else { return }
+    guard let app = pushes[slot].subject.app else { return }
     health[Int(app.value)].ended(now: moment.instant)
     pushes[slot].state = .publishing
     pushes[slot].parkedUntil = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)

@@ -1,4 +1,3 @@
-import APNs
 package import Wire
 
 // Publication -> receipt -> settlement.
@@ -26,14 +25,12 @@ extension DeliveryMachine {
     _ invalid: InvalidRequest, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
   ) {
     let source = Source(partition: record.source, offset: record.offset)
-    var push = Push(
-      app: nil, notification: Notification(storage: invalid.body.storage, token: .empty, payload: .empty, apnsID: UUID(high: 0, low: 0)),
-      id: invalid.id, key: invalid.body.key, value: invalid.body.value, headers: invalid.body.headers, source: source,
-      origin: source, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
-      requestedAt: record.timestamp ?? moment.time, bytes: invalid.body.storage.count)
-    push.invalid = invalid
-    let slot = pushes.insert(push)
-    partitions[place].busy += 1
+    let subject = ResultSubject(invalid, source: source, requestedAt: record.timestamp ?? moment.time)
+    let slot = pushes.insert(
+      Push(
+        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
+        bytes: invalid.body.storage.count))
+    becomeBusy(slot)
     finish(slot, .invalid(invalid.rule, message: invalid.message), at: moment)
   }
 
@@ -44,6 +41,29 @@ extension DeliveryMachine {
   }
 
   private mutating func encode(_ slot: PushSlot, _ topic: OutputTopic) {
+    let push = pushes[slot]
+    let isShortened = push.shortened & topic.bit != 0
+    let completedAt = push.completedAt ?? push.subject.requestedAt
+    switch (topic, push.ending) {
+    case (.results, .some(let ending)):
+      encoder.result(
+        of: push.subject, ending: ending, completedAt: completedAt, apps: apps, slot: slot, isShortened: isShortened,
+        into: &outbox)
+    case (.invalidTokens, .some(.rejected(let response))):
+      encoder.invalidToken(
+        of: push.subject, response: response, detectedAt: completedAt, apps: apps, slot: slot, isShortened: isShortened,
+        into: &outbox)
+    case (.deadLetters, .some(.invalid(let rule, let message))):
+      encoder.deadLetter(
+        of: push.subject, rule: rule, message: message, failedAt: completedAt, slot: slot, isShortened: isShortened,
+        into: &outbox)
+    case (.deferred, _):
+      encoder.deferred(
+        of: push.subject, notBefore: push.parkedUntil ?? completedAt, slot: slot, isShortened: isShortened,
+        into: &outbox)
+    case (.results, .none), (.invalidTokens, _), (.deadLetters, _):
+      preconditionFailure("a push publishes only what its end calls for")
+    }
   }
 
   private mutating func settle(_ slot: PushSlot, at moment: Moment) {
@@ -61,7 +81,7 @@ extension DeliveryMachine {
   /// copied. If that is refused too, nothing is left to do but to say so and go on; the stream must not stop.
   private mutating func shorten(_ slot: PushSlot, _ topic: OutputTopic, _ text: String, at moment: Moment) {
     let isFinal = pushes[slot].shortened & topic.bit != 0
-    events.append(.publicationRefused(topic, pushes[slot].origin, text: text, isFinal: isFinal))
+    events.append(.publicationRefused(topic, pushes[slot].subject.source, text: text, isFinal: isFinal))
     if isFinal {
       pushes[slot].awaited &= ~topic.bit
       if pushes[slot].awaited == 0 { settle(slot, at: moment) }

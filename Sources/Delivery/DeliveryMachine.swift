@@ -1,4 +1,3 @@
-package import APNs
 package import Wire
 
 /// Every decision between a polled record and its committed offset: events in, actions out.
@@ -55,12 +54,17 @@ package struct DeliveryMachine: Sendable {
   package var events: [DeliveryEvent] = []
   package var tally = Tally()
 
-  package init(limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], seed: UInt64) {
+  /// - Parameters:
+  ///   - topics: the names of the topics that are read, in the order in which `PartitionID.topic` counts.
+  ///   - deferredTopic: the one among them that parked requests come back from.
+  package init(
+    limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], deferredTopic: String?, seed: UInt64
+  ) {
     self.limits = limits
     self.retryPolicy = retryPolicy
     self.apps = apps
     self.topics = topics
-    self.decoder = RequestDecoder(topics: topics)
+    self.decoder = RequestDecoder(topics: topics, deferredTopic: deferredTopic)
     self.encoder = ResultEncoder(topics: topics)
     self.router = Router(laneCount: limits.lanes)
     self.random = SeededRandom(seed: seed)

@@ -15,25 +15,14 @@ struct Push: Sendable {
 
   var generation: UInt32 = 0
   var state: State = .free
-  /// `nil` for a record that broke the contract.
-  var app: AppIndex?
-  var notification: Notification
-  var id: ByteRange?
-  var key: ByteRange?
-  var value: ByteRange?
-  var headers: [RecordBody.Header] = []
-  var source: Source
-  /// The source that results name; differs from `source` for a request that was parked.
-  var origin: Source
+  /// All that its records say of it; the source is the one that the request had first, also if it was parked since.
+  var subject: ResultSubject
   var partitionSlot: Int
   var epoch: UInt32
   var sequence: Int
-  var attempts = 0
+  /// Attempts that surely did not reach APNs.
   var unsent = 0
-  var requestedAt: UnixTime
   var bytes: Int
-  /// The record that broke the contract, where it is one.
-  var invalid: InvalidRequest?
   var ending: Ending?
   /// Set instead of `ending` when it was parked.
   var parkedUntil: UnixTime?
@@ -87,10 +76,9 @@ struct PushSlab: Sendable {
     let index = Int(slot.index)
     bytesInUse -= places[index].bytes
     places[index].state = .free
-    places[index].notification.storage = []
-    places[index].headers = []
+    places[index].subject.notification.storage = []
+    places[index].subject.headers = []
     places[index].ending = nil
-    places[index].invalid = nil
     free.append(slot.index)
   }
 

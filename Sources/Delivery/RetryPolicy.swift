@@ -1,4 +1,4 @@
-package import APNs
+import APNs
 package import Wire
 
 /// Whether, when and how often a notification is sent again.
