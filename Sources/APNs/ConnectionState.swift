@@ -277,7 +277,6 @@ package struct ConnectionState: Sendable {
   }
 
   private mutating func close() -> Step {
-    guard phase != .closing else { return .none }
     phase = .closing
     pingDeadline = nil
     return .close

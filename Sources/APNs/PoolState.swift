@@ -97,7 +97,8 @@ package struct PoolState: Sendable {
 
   // MARK: Pushes
 
-  /// So many pushes wait; connections are opened for them as far as they need it.
+  /// So many pushes wait; connections are opened for them as far as they need it. To be told whenever that number has
+  /// changed for another reason than `take`, also when pushes were handed back because of `unreachableUntil`.
   package mutating func demand(pending: Int, now: Instant) {
     self.pending = pending
     plan(now)

@@ -103,3 +103,12 @@ extension Response {
     return min(.seconds(value), longestRetryAfter)
   }
 }
+
+extension Reason {
+  /// The reason in the debug data of a GOAWAY, which APNs writes like the body of an answer; `nil` where there is none,
+  /// `unknown` where the table does not know it.
+  package init?(goAwayData: Span<UInt8>) {
+    guard let reason = Response.parse(status: 503, body: goAwayData).reason else { return nil }
+    self = reason
+  }
+}

@@ -109,4 +109,13 @@ import Wire
       #expect(parse(503, retryAfter: text).retryAfter == nil)
     }
   }
+
+  @Test func theReasonOfAGoAwayIsReadWhereThereIsOne() {
+    func reason(_ data: [UInt8]) -> Reason? { Reason(goAwayData: data.span) }
+    #expect(reason(Array(#"{"reason":"Shutdown"}"#.utf8)) == .shutdown)
+    #expect(reason(Array(#"{"reason":"Sunset"}"#.utf8)) == .unknown)
+    #expect(reason([]) == nil)
+    var random = SeededRandom(seed: 8)
+    #expect(reason((0..<8192).map { _ in UInt8.random(in: 0...255, using: &random) }) == nil)
+  }
 }
