@@ -1,0 +1,194 @@
+import Testing
+import Wire
+
+@testable import Transport
+
+/// Bytes written by hand or spoiled: what a peer may send, allowed or not.
+@Suite struct HTTP2FramesTests {
+  private static let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+
+  private static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+    [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+  }
+
+  private static func status(_ code: String) -> [UInt8] { [0x08, UInt8(code.utf8.count)] + Array(code.utf8) }
+
+  /// A client with one request open on stream 1, and what it hears from these frames.
+  private static func words(_ frames: [[UInt8]]) throws -> [ClientRecorder.Word] {
+    let pair = try SessionPair()
+    try pair.feed(settings, to: pair.client) {}
+    #expect(pair.submit(1))
+    try pair.client.produce(limit: 1 << 20)
+    for frame in frames {
+      try pair.feed(frame, to: pair.client) { pair.client.handEvents(toClient: pair.clientHeard) }
+    }
+    try pair.client.produce(limit: 1 << 20)
+    pair.client.handEvents(toClient: pair.clientHeard)
+    return pair.clientHeard.words[1] ?? []
+  }
+
+  @Test func bodyInThreeFramesThenAnEmptyOneIsJoined() throws {
+    let words = try Self.words([
+      Self.frame(1, 4, 1, Self.status("400")), Self.frame(0, 0, 1, Array(#"{"reason":"#.utf8)),
+      Self.frame(0, 0, 1, []), Self.frame(0, 0, 1, Array(#""BadDevice"#.utf8)),
+      Self.frame(0, 0, 1, Array(#"Token"}"#.utf8)), Self.frame(0, 1, 1, []),
+    ])
+    #expect(words == [.response(status: 400, body: #"{"reason":"BadDeviceToken"}"#)])
+  }
+
+  @Test func interimResponsesAndTrailersAreSkipped() throws {
+    let words = try Self.words([
+      Self.frame(1, 4, 1, Self.status("103")), Self.frame(1, 4, 1, Self.status("200")),
+      Self.frame(0, 0, 1, Array("ok".utf8)),
+      Self.frame(1, 5, 1, [0, 1] + Array("t".utf8) + [1] + Array("v".utf8)),
+    ])
+    #expect(words == [.response(status: 200, body: "ok")])
+  }
+
+  @Test func responseCutByAResetIsNoResponse() throws {
+    let words = try Self.words([
+      Self.frame(1, 4, 1, Self.status("200")), Self.frame(0, 0, 1, Array("half".utf8)),
+      Self.frame(3, 0, 1, [0, 0, 0, 2]),
+    ])
+    #expect(words == [.failed(.reset(code: 2))])
+  }
+
+  @Test func malformedResponseFailsItsStreamOnly() throws {
+    let words = try Self.words([Self.frame(1, 5, 1, [0, 1] + Array("T".utf8) + [1] + Array("v".utf8))])
+    #expect(words == [.failed(.reset(code: HTTP2Code.protocolError))])
+  }
+
+  @Test(arguments: [
+    [0, 0, 1, 4, 0, 0, 0, 0, 0, 7],  // SETTINGS of a wrong length
+    [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],  // WINDOW_UPDATE by 0 on the connection
+    [0, 0, 0, 0, 0, 0, 0, 0, 0],  // DATA on stream 0
+    [0, 0, 5, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0x88],  // PUSH_PROMISE, which we do not allow
+    [0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1],  // a frame larger than we allow
+    [0, 0, 1, 1, 5, 0, 0, 0, 1, 0xff],  // HPACK that ends in the middle
+  ] as [[UInt8]])
+  func violationsEndTheConnectionWithAGoAway(frame: [UInt8]) throws {
+    let pair = try SessionPair()
+    try pair.feed(Self.settings, to: pair.client) {}
+    #expect(pair.submit(1))
+    try pair.client.produce(limit: 1 << 20)
+    pair.client.output.removeAll()
+    try pair.feed(Self.frame(4, 1, 0, []), to: pair.client) {}  // our SETTINGS are acknowledged, and so in force
+    #expect(throws: HTTP2SessionError.self) {
+      try pair.feed(frame, to: pair.client) {}
+      try pair.client.produce(limit: 1 << 20)
+    }
+    #expect(pair.client.output.count >= 17 && pair.client.output[3] == 7)  // GOAWAY
+    pair.client.failAll(pair.clientHeard)
+    #expect(pair.clientHeard.words[1]?.count == 1)
+  }
+
+  @Test func serverThatSpeaksHTTP1IsAnError() throws {
+    let pair = try SessionPair()
+    try pair.client.produce(limit: 1 << 20)
+    #expect(throws: HTTP2SessionError.self) {
+      try pair.feed(Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".utf8), to: pair.client) {}
+      try pair.client.produce(limit: 1 << 20)
+    }
+  }
+
+  @Test func clientWithoutThePrefaceIsAnError() throws {
+    let pair = try SessionPair()
+    #expect(throws: HTTP2SessionError.self) {
+      try pair.feed(Array("GET / HTTP/1.1\r\nhost: a\r\n\r\n".utf8), to: pair.server) {}
+    }
+  }
+
+  @Test func endlessContinuationsEndTheConnection() throws {
+    let pair = try SessionPair()
+    try pair.run()
+    let field: [UInt8] = [0, 1, 97, 1, 98]
+    var flood = Self.frame(1, 1, 1, field)
+    for _ in 0..<1000 { flood += Self.frame(9, 0, 1, field) }
+    #expect(throws: HTTP2SessionError.self) {
+      try pair.feed(flood, to: pair.server) {}
+      try pair.server.produce(limit: 1 << 20)
+    }
+  }
+
+  /// Bytes of a real conversation, spoiled: no crash, and each request has one word at the most before the end and
+  /// exactly one after it.
+  @Test func spoiledBytesNeverCrashTheClient() throws {
+    let recorded = try Self.recordedConversation().toClient
+    var random = SplitMix(state: 1)
+    for _ in 0..<1500 {
+      let pair = try SessionPair()
+      try pair.feed(Self.settings, to: pair.client) {}
+      for tag in 0..<8 as Range<UInt64> { pair.submit(tag) }
+      try pair.client.produce(limit: 1 << 20)
+      pair.piece = Int(random.next() % 40) + 1
+      try? pair.feed(Self.spoil(recorded, &random), to: pair.client) {
+        pair.client.handEvents(toClient: pair.clientHeard)
+      }
+      try? pair.client.produce(limit: 1 << 20)
+      pair.client.failAll(pair.clientHeard)
+      #expect(pair.clientHeard.words.count == 8)
+      #expect(pair.clientHeard.words.values.allSatisfy { $0.count == 1 })
+      #expect(pair.client.streams.count == 0)
+    }
+  }
+
+  @Test func spoiledBytesNeverCrashTheServer() throws {
+    let recorded = try Self.recordedConversation().toServer
+    var random = SplitMix(state: 2)
+    for _ in 0..<1500 {
+      let pair = try SessionPair()
+      pair.serverHeard.onRequest = { pair.answer($0.stream, 200, "answer") }
+      pair.piece = Int(random.next() % 40) + 1
+      try? pair.feed(Self.spoil(recorded, &random), to: pair.server) {
+        pair.server.handEvents(toServer: pair.serverHeard)
+      }
+      try? pair.server.produce(limit: 1 << 20)
+      pair.server.handEvents(toServer: pair.serverHeard)
+      #expect(pair.server.streams.count <= 8)
+    }
+  }
+
+  private static func recordedConversation() throws -> (toServer: [UInt8], toClient: [UInt8]) {
+    let pair = try SessionPair()
+    try pair.feed(settings, to: pair.client) {}
+    for tag in 0..<8 as Range<UInt64> { pair.submit(tag, body: "body \(tag)") }
+    try pair.client.produce(limit: 1 << 20)
+    let toServer = pair.client.output
+    pair.serverHeard.onRequest = {
+      pair.answer($0.stream, $0.stream.number == 5 ? 400 : 200, $0.stream.number == 5 ? "why" : "", id: "x")
+    }
+    pair.server.ping()
+    try pair.feed(toServer, to: pair.server) { pair.server.handEvents(toServer: pair.serverHeard) }
+    try pair.server.produce(limit: 1 << 20)
+    return (toServer, pair.server.output)
+  }
+
+  private static func spoil(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
+    var bytes = bytes
+    for _ in 0...Int(random.next() % 4) where !bytes.isEmpty {
+      let place = Int(random.next() % UInt64(bytes.count))
+      switch random.next() % 6 {
+      case 0: bytes[place] ^= 1 << UInt8(random.next() % 8)
+      case 1: bytes[place] = UInt8(truncatingIfNeeded: random.next())
+      case 2: bytes.remove(at: place)
+      case 3: bytes.insert(UInt8(truncatingIfNeeded: random.next()), at: place)
+      case 4: bytes.removeSubrange(place...)
+      default: bytes.append(contentsOf: bytes[place...].prefix(64))
+      }
+    }
+    return bytes
+  }
+}
+
+/// A small seeded generator, so that a failing run can be run again.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
