@@ -38,6 +38,8 @@ struct HTTP2SessionError: Error, Hashable, CustomStringConvertible {
   /// Streams that are open for the peer and us, as far as nghttp2 has told.
   private(set) var openStreams = 0
   private var outputLimit = 0
+  /// How much is framed at a time, in bytes: a few TLS records.
+  private static let flushSize = 64 * 1024
   private var pingsOutstanding = 0
   /// What nghttp2 said last about a fault.
   private var complaint: String?
@@ -47,6 +49,10 @@ struct HTTP2SessionError: Error, Hashable, CustomStringConvertible {
   /// Names that have entered the dynamic table by `FieldIndexing.firstUseOnly`.
   private var indexedNames: [String] = []
   private var fieldScratch: [nghttp2_nv] = unsafe []
+  /// `:status` as it was sent last: mostly it is the same again.
+  private var statusFields = HeaderList()
+  private var statusInFields: UInt16 = 0
+  private static let noFields = HeaderList()
   /// The stream that the last callback was about, for the next one mostly is about the same.
   private var recentID: Int32 = 0
   private var recentSlot: Int32 = 0
@@ -149,6 +155,24 @@ extension HTTP2Session {
     throw failure
   }
 
+  /// Frames what waits and writes it to the stream, up to the stream's high-water mark. `look` is to deal with events.
+  func flush(into stream: ByteStream, look: () -> Void) throws(HTTP2SessionError) {
+    while stream.hasRoom {
+      do {
+        try produce(limit: Self.flushSize)
+      } catch {
+        stream.write(output.span)
+        output.removeAll(keepingCapacity: true)
+        throw error
+      }
+      let isEmpty = output.isEmpty
+      stream.write(output.span)
+      output.removeAll(keepingCapacity: true)
+      look()
+      if isEmpty { return }
+    }
+  }
+
   /// Frames wait to be sent. (Those that wait for the peer's window do not count.)
   var wantsToSend: Bool { unsafe !isBroken && nghttp2_session_want_write(handle) != 0 }
 
@@ -197,11 +221,16 @@ extension HTTP2Session {
     return slot
   }
 
-  /// Server: answers a request, once.
-  func submitResponse(slot: Int32, fields: HeaderList, body: Bytes) -> Bool {
+  /// Server: answers a request, once. `fields` go without `:status`.
+  func submitResponse(slot: Int32, status: UInt16, fields: HeaderList?, body: Bytes) -> Bool {
     guard streams[slot].id != 0, !streams[slot].marks.contains(.answered) else { return false }
     let id = streams[slot].id
-    let result = unsafe withFields(fields, HeaderList()) { fields in
+    if status != statusInFields {
+      statusInFields = status
+      statusFields.removeAll()
+      statusFields.append(name: ":status", value: String(status))
+    }
+    let result = unsafe withFields(statusFields, fields ?? Self.noFields) { fields in
       unsafe withProvider(slot, isNeeded: !body.isEmpty) {
         unsafe nghttp2_submit_response(handle, id, fields.baseAddress, fields.count, $0)
       }

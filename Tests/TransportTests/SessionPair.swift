@@ -142,10 +142,9 @@ final class SessionPair {
   }
 
   @discardableResult
-  func answer(_ stream: HTTP2StreamID, _ status: Int, _ body: String = "", id: String? = nil) -> Bool {
+  func answer(_ stream: HTTP2StreamID, _ status: UInt16, _ body: String = "", id: String? = nil) -> Bool {
     var fields = HeaderList()
-    fields.append(name: ":status", value: String(status))
     if let id { fields.append(name: "apns-id", value: id) }
-    return server.submitResponse(slot: stream.slot, fields: fields, body: Bytes(body))
+    return server.submitResponse(slot: stream.slot, status: status, fields: fields, body: Bytes(body))
   }
 }
