@@ -1,4 +1,4 @@
-package import Synchronization
+import Synchronization
 package import Wire
 
 /// Hears what happens on one connection that a server accepted. All calls come on the connection's loop and never from
