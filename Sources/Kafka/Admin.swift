@@ -1,0 +1,142 @@
+import CRdKafka
+
+/// A topic as the brokers describe it.
+package struct TopicDescription: Hashable, Sendable {
+  package var name: String
+  /// `nil` when there is no such topic.
+  package var partitionCount: Int?
+}
+
+/// A topic to create.
+package struct NewTopic: Sendable {
+  package var name: String
+  package var partitionCount: Int
+  /// `nil` for the brokers' default.
+  package var replicationFactor: Int?
+  /// Topic-level settings, as `cleanup.policy`.
+  package var settings: [(name: String, value: String)]
+
+  package init(
+    name: String, partitionCount: Int, replicationFactor: Int? = nil, settings: [(name: String, value: String)] = []
+  ) {
+    self.name = name
+    self.partitionCount = partitionCount
+    self.replicationFactor = replicationFactor
+    self.settings = settings
+  }
+}
+
+/// Looks at topics and creates them. Every call blocks, for `timeout` at most: for start-up and commands only.
+package final class Admin {
+  private let client: KafkaClient
+
+  /// - Parameter log: called during the calls.
+  package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
+    let configuration = try Configuration(properties, for: .producer)
+    configuration.enableEvents(Int32(RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR))
+    client = try KafkaClient(RD_KAFKA_PRODUCER, configuration, log: log)
+  }
+
+  /// Asks for one topic. An unknown topic is an answer (`partitionCount` is `nil`) and not an error.
+  ///
+  /// - Throws: when no broker answers in time, or the answer is an error (no permission).
+  package func describe(_ topic: String, timeout: Duration) throws(KafkaError) -> TopicDescription {
+    defer { serveLog() }
+    guard let handle = unsafe rd_kafka_topic_new(client.handle, topic, nil) else {
+      throw KafkaError(rd_kafka_last_error(), subject: .topic(topic))
+    }
+    defer { unsafe rd_kafka_topic_destroy(handle) }
+    var answer: UnsafePointer<rd_kafka_metadata>?
+    let code = unsafe rd_kafka_metadata(client.handle, 0, handle, &answer, timeout.clampedMilliseconds)
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let answer = unsafe answer else {
+      throw KafkaError(code, subject: .topic(topic))
+    }
+    defer { unsafe rd_kafka_metadata_destroy(answer) }
+    for index in 0..<Int(unsafe answer.pointee.topic_cnt) {
+      let found = unsafe answer.pointee.topics[index]
+      guard unsafe text(found.topic) == topic else { continue }
+      switch unsafe found.err {
+      case RD_KAFKA_RESP_ERR_NO_ERROR:
+        return TopicDescription(name: topic, partitionCount: Int(unsafe found.partition_cnt))
+      case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+        return TopicDescription(name: topic, partitionCount: nil)
+      case let code: throw KafkaError(code, subject: .topic(topic))
+      }
+    }
+    return TopicDescription(name: topic, partitionCount: nil)
+  }
+
+  /// Creates topics.
+  ///
+  /// - Returns: the topics that could not be created, each error with its topic as the subject; one that exists already
+  ///   has the code `topicAlreadyExists`.
+  /// - Throws: when the request as a whole failed.
+  package func create(_ topics: [NewTopic], timeout: Duration) throws(KafkaError) -> [KafkaError] {
+    defer { serveLog() }
+    var requests: [OpaquePointer?] = unsafe []
+    defer {
+      for unsafe request in unsafe requests { unsafe rd_kafka_NewTopic_destroy(request) }
+    }
+    for topic in topics { try unsafe requests.append(newTopic(topic)) }
+    let options = unsafe rd_kafka_AdminOptions_new(client.handle, RD_KAFKA_ADMIN_OP_CREATETOPICS)
+    defer { unsafe rd_kafka_AdminOptions_destroy(options) }
+    let milliseconds = timeout.clampedMilliseconds
+    _ = unsafe withErrorText { unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR }
+    let queue = unsafe rd_kafka_queue_new(client.handle)
+    defer { unsafe rd_kafka_queue_destroy(queue) }
+    unsafe requests.withUnsafeMutableBufferPointer { buffer in
+      unsafe rd_kafka_CreateTopics(client.handle, buffer.baseAddress, buffer.count, options, queue)
+    }
+    // The library answers by itself when its own time-out has passed; a little later it surely has.
+    guard let pointer = unsafe rd_kafka_queue_poll(queue, milliseconds &+ 1000) else {
+      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
+    }
+    return try failures(in: unsafe Event(pointer))
+  }
+
+  private func newTopic(_ topic: NewTopic) throws(KafkaError) -> OpaquePointer? {
+    var request: OpaquePointer?
+    let problem = unsafe withErrorText { buffer, size in
+      unsafe request = rd_kafka_NewTopic_new(
+        topic.name, Int32(clamping: topic.partitionCount), Int32(clamping: topic.replicationFactor ?? -1), buffer, size)
+      return unsafe request != nil
+    }
+    if let problem {
+      throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, text: problem, subject: .topic(topic.name))
+    }
+    for (name, value) in topic.settings {
+      let code = unsafe rd_kafka_NewTopic_set_config(request, name, value)
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+        unsafe rd_kafka_NewTopic_destroy(request)
+        throw KafkaError(code, subject: .topic(topic.name))
+      }
+    }
+    return unsafe request
+  }
+
+  private func failures(in event: borrowing Event) throws(KafkaError) -> [KafkaError] {
+    let code = unsafe rd_kafka_event_error(event.pointer)
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      throw KafkaError(code, text: unsafe text(rd_kafka_event_error_string(event.pointer)))
+    }
+    var count = 0
+    let result = unsafe rd_kafka_event_CreateTopics_result(event.pointer)
+    guard let topics = unsafe rd_kafka_CreateTopics_result_topics(result, &count) else { return [] }
+    var failures: [KafkaError] = []
+    for index in 0..<count {
+      let topic = unsafe topics[index]
+      let code = unsafe rd_kafka_topic_result_error(topic)
+      guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { continue }
+      unsafe failures.append(
+        KafkaError(
+          code, text: text(rd_kafka_topic_result_error_string(topic)),
+          subject: .topic(text(rd_kafka_topic_result_name(topic)) ?? "")))
+    }
+    return failures
+  }
+
+  /// Hands on what was logged meanwhile; errors of the client show in the calls' own results.
+  private func serveLog() {
+    while client.nextEvent() != nil {}
+  }
+}

@@ -1,0 +1,274 @@
+import CRdKafka
+package import Wire
+
+/// A member of a consumer group, for one thread that must not block.
+///
+/// All that happens comes through `poll`, which the library announces through an eventfd (`wake`). Nothing is decided
+/// inside a callback: a rebalance is an event, and the group waits until it is answered with `assign` or `unassign`.
+/// Meanwhile polling goes on, so that the consumer stays within `max.poll.interval.ms`. Poll at least every few
+/// seconds even when no wake-up comes: an idle consumer counts as a dead one, too.
+///
+/// Not thread-safe: one thread owns it.
+package final class Consumer {
+  /// How partitions come to the consumer.
+  package enum Membership: Sendable {
+    /// Through the group's rebalances.
+    case group
+    /// Through `assign` alone; the group only keeps the offsets.
+    case manual
+  }
+
+  let client: KafkaClient
+  let topics: TopicTable
+  let group: String
+  /// The assignor's protocol at the last rebalance. It is kept, as the library forgets it while it leaves the group.
+  private var isCooperative = false
+  /// What is paused. Only these may be resumed: resuming a partition that is not paused makes versions before 2.4
+  /// fetch it again from an older offset.
+  private var paused: Set<PartitionID> = []
+  private var isClosing = false
+
+  /// Whether the last poll left the queue empty. If not, poll again without waiting for a wake-up: none may come.
+  package private(set) var isDrained = true
+
+  /// Joins the group, or prepares to be assigned by hand. Returns at once; connecting goes on in the background.
+  ///
+  /// - Parameters:
+  ///   - group: `group.id`.
+  ///   - topics: plain names, no patterns; records carry a topic's place in this list.
+  ///   - log: called from `poll`.
+  /// - Throws: `KafkaError`, usually of origin `configuration`.
+  package init(
+    properties: KafkaProperties, group: String, topics names: [String], membership: Membership = .group,
+    log: @escaping LogSink
+  ) throws(KafkaError) {
+    try Consumer.checkTopics(names)
+    guard !group.isEmpty else { throw .configuration("group.id", "it is empty") }
+    let configuration = try Configuration(properties, for: .consumer)
+    try configuration.set("group.id", group)
+    try configuration.set("enable.auto.commit", "false")
+    try configuration.set("enable.auto.offset.store", "false")
+    configuration.enableEvents(
+      Int32(
+        RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_REBALANCE
+          | RD_KAFKA_EVENT_OFFSET_COMMIT))
+    let client = try KafkaClient(RD_KAFKA_CONSUMER, configuration, log: log)
+    self.client = client
+    self.group = group
+    topics = try TopicTable(names, client: client)
+    if let own = unsafe rd_kafka_queue_get_consumer(client.handle) {
+      unsafe rd_kafka_queue_forward(own, client.queue)
+      // The reference must go before the consumer is closed.
+      unsafe rd_kafka_queue_destroy(own)
+    }
+    if membership == .group { try subscribe() }
+  }
+
+  /// Leaves the group silently if `close` was not brought to its end; the group then waits for the session timeout.
+  deinit {
+    topics.release()
+    client.destroy(skippingConsumerClose: true)
+  }
+
+  /// Has an eventfd written to when there is something to poll; see `KafkaClient.wake` for when exactly. Poll once
+  /// after this call.
+  package func wake(fileDescriptor: Int32) { client.wake(fileDescriptor: fileDescriptor) }
+
+  /// Takes what is there, without blocking.
+  ///
+  /// Appends records to `batch` until the queue is empty, `limit` records are appended, or something else than a record
+  /// comes up, which is returned. Records of a partition come in the order of their offsets, which may have gaps.
+  /// Records that were fetched before a pause, a seek or an unassignment are dropped by the library and not delivered.
+  package func poll(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
+    var room = limit
+    isDrained = false
+    while room > 0 {
+      guard let event = client.nextEvent() else {
+        isDrained = true
+        return nil
+      }
+      guard event.kind == RD_KAFKA_EVENT_FETCH else {
+        if let news = interpret(event) { return news }
+        continue
+      }
+      while let message = unsafe rd_kafka_event_message_next(event.pointer) {
+        let code = unsafe message.pointee.err
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .error(unsafe error(of: message)) }
+        guard let topic = unsafe topics.index(of: message.pointee.rkt) else { continue }
+        unsafe batch.append(RecordReader.record(from: message, topic: topic))
+        room -= 1
+      }
+    }
+    return nil
+  }
+
+  /// Answers an `assign` event, or assigns by hand.
+  ///
+  /// Replaces the assignment or adds to it, as the group's protocol demands.
+  /// - Throws: when the answer no longer fits (the group has moved on, or the consumer is closing). The next event tells
+  ///   how it goes on.
+  package func assign(_ partitions: [StartingPoint]) throws(KafkaError) {
+    let list = TopicPartitionList(capacity: partitions.count)
+    for start in partitions { list.add(start.partition, offset: start.offset, topics: topics.names) }
+    if isCooperative {
+      try unsafe check(rd_kafka_incremental_assign(client.handle, list.list))
+    } else {
+      paused.removeAll()
+      try check(unsafe rd_kafka_assign(client.handle, list.list))
+    }
+    // A partition starts out unpaused, whatever it was in an earlier life.
+    for start in partitions { paused.remove(start.partition) }
+  }
+
+  /// Answers a `revoke` event, lost or not. Until then the group waits.
+  ///
+  /// Gives up the partitions named, or the whole assignment where the protocol knows nothing else.
+  package func unassign(_ partitions: [PartitionID]) throws(KafkaError) {
+    if isCooperative {
+      paused.subtract(partitions)
+      let list = TopicPartitionList(partitions, topics: topics.names)
+      try unsafe check(rd_kafka_incremental_unassign(client.handle, list.list))
+    } else {
+      paused.removeAll()
+      try check(unsafe rd_kafka_assign(client.handle, nil))
+    }
+  }
+
+  /// Stops delivery from the partitions; membership and the other partitions are not touched. What was fetched ahead of
+  /// them is thrown away and fetched again later, so pause for seconds and not for milliseconds.
+  package func pause(_ partitions: [PartitionID]) throws(KafkaError) {
+    let fresh = partitions.filter { !paused.contains($0) }
+    guard !fresh.isEmpty else { return }
+    let list = TopicPartitionList(fresh, topics: topics.names)
+    try check(unsafe rd_kafka_pause_partitions(client.handle, list.list))
+    paused.formUnion(fresh)
+  }
+
+  /// Goes on after the last record that was delivered. Partitions that are not paused are passed over.
+  package func resume(_ partitions: [PartitionID]) throws(KafkaError) {
+    let asleep = partitions.filter { paused.contains($0) }
+    guard !asleep.isEmpty else { return }
+    let list = TopicPartitionList(asleep, topics: topics.names)
+    try check(unsafe rd_kafka_resume_partitions(client.handle, list.list))
+    paused.subtract(asleep)
+  }
+
+  /// Reads an assigned partition from `offset` on. Blocks until the library's main thread has taken it up, at most for
+  /// `timeout`. The partition must be assigned and already fetching; to choose where it starts, use `assign`.
+  package func seek(_ partition: PartitionID, to offset: Int64, timeout: Duration) throws(KafkaError) {
+    let list = TopicPartitionList(capacity: 1)
+    list.add(partition, offset: offset, topics: topics.names)
+    let subject = subject(of: partition)
+    if let error = unsafe KafkaError(
+      consuming: rd_kafka_seek_partitions(client.handle, list.list, timeout.clampedMilliseconds), subject: subject)
+    {
+      throw error
+    }
+    let code = unsafe list.list.pointee.elems.pointee.err
+    if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code, subject: subject) }
+  }
+
+  /// Begins to leave the group. Poll on until `isClosed`: revocations come as events and want their answer; commits
+  /// are still served. Give it a deadline, then let go of the consumer: versions before 2.4.1 can hang here when an
+  /// assignment arrives during the close of a cooperative consumer.
+  package func close() throws(KafkaError) {
+    guard !isClosing else { return }
+    isClosing = true
+    try unsafe check(rd_kafka_consumer_close_queue(client.handle, client.queue))
+  }
+
+  /// Whether the consumer has left its group, after `close`.
+  package var isClosed: Bool { isClosing && (unsafe rd_kafka_consumer_closed(client.handle) != 0) }
+
+  /// The error that has put the consumer out of use (a static member was replaced, say), if there is one.
+  package var fatalError: KafkaError? { client.fatalError }
+}
+
+// MARK: - Events
+
+extension Consumer {
+  private func interpret(_ event: borrowing Event) -> ConsumerEvent? {
+    switch event.kind {
+    case RD_KAFKA_EVENT_REBALANCE: rebalance(event)
+    case RD_KAFKA_EVENT_OFFSET_COMMIT: .committed(commitResult(of: event))
+    case RD_KAFKA_EVENT_ERROR: .error(client.error(of: event))
+    default: nil
+    }
+  }
+
+  private func rebalance(_ event: borrowing Event) -> ConsumerEvent {
+    noteProtocol()
+    let partitions = unsafe TopicPartitionList.partitions(
+      rd_kafka_event_topic_partition_list(event.pointer), topics: topics)
+    switch unsafe rd_kafka_event_error(event.pointer) {
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: return .assign(partitions)
+    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:
+      return .revoke(partitions, lost: unsafe rd_kafka_assignment_lost(client.handle) != 0)
+    case let code:
+      // A failed rebalance: the library wants the assignment cleared before it tries again.
+      unsafe rd_kafka_assign(client.handle, nil)
+      return .error(KafkaError(code, subject: .group(group)))
+    }
+  }
+
+  /// Eager and cooperative groups want different calls, and refuse the other ones.
+  private func noteProtocol() {
+    switch unsafe text(rd_kafka_rebalance_protocol(client.handle)) {
+    case "COOPERATIVE": isCooperative = true
+    case "EAGER": isCooperative = false
+    default: break
+    }
+  }
+
+  /// A partition's own error: an unknown topic, an offset out of range, no permission.
+  private func error(of message: UnsafePointer<rd_kafka_message_t>) -> KafkaError {
+    var subject: KafkaError.Subject?
+    if let topic = unsafe message.pointee.rkt {
+      subject = unsafe .partition(
+        topic: text(rd_kafka_topic_name(topic)) ?? "", partition: message.pointee.partition)
+    }
+    return unsafe KafkaError(message.pointee.err, text: text(rd_kafka_message_errstr(message)), subject: subject)
+  }
+}
+
+// MARK: - Helpers
+
+extension Consumer {
+  private static func checkTopics(_ names: [String]) throws(KafkaError) {
+    guard !names.isEmpty else { throw .configuration("topics", "no topic is named") }
+    for (index, name) in names.enumerated() {
+      // The library takes a name with a caret for a pattern.
+      guard !name.isEmpty, !name.hasPrefix("^") else {
+        throw .configuration("topics", "'\(name)' is not the name of a topic")
+      }
+      guard names.firstIndex(of: name) == index else { throw .configuration("topics", "'\(name)' is named twice") }
+    }
+  }
+
+  private func subscribe() throws(KafkaError) {
+    let list = TopicPartitionList(capacity: topics.names.count)
+    for index in topics.names.indices {
+      list.add(PartitionID(topic: UInt32(index), partition: -1), topics: topics.names)
+    }
+    try check(unsafe rd_kafka_subscribe(client.handle, list.list))
+  }
+
+  func subject(of partition: PartitionID) -> KafkaError.Subject {
+    .partition(topic: topics.names[Int(partition.topic)], partition: partition.partition)
+  }
+
+  func check(_ code: rd_kafka_resp_err_t) throws(KafkaError) {
+    if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code, subject: .group(group)) }
+  }
+
+  private func check(_ error: OpaquePointer?) throws(KafkaError) {
+    if let error = unsafe KafkaError(consuming: error, subject: .group(group)) { throw error }
+  }
+}
+
+extension Duration {
+  /// Milliseconds for a C call; never negative (which would mean "for ever").
+  var clampedMilliseconds: Int32 {
+    Int32(clamping: max(0, nanoseconds / 1_000_000))
+  }
+}

@@ -1,0 +1,118 @@
+import CRdKafka
+
+/// A line of the library's log.
+package struct LogLine: Hashable, Sendable {
+  /// syslog's number: 0 emergency, 3 error, 4 warning, 6 information, 7 debug.
+  package var level: Int
+  /// The library's own word for the matter, as `FAIL` or `REQTMOUT`.
+  package var facility: String
+  package var text: String
+}
+
+/// Takes log lines. It is called by whoever polls the client, on that thread, and must not call the client.
+package typealias LogSink = @Sendable (LogLine) -> Void
+
+/// Owns one `rd_kafka_t` and the one queue that everything it has to say comes through.
+///
+/// The library has threads of its own; they put operations on the queue, and only the owner's thread takes them off.
+/// No callback of ours is ever run on the library's threads.
+@safe
+final class KafkaClient {
+  let handle: OpaquePointer
+  let queue: OpaquePointer
+  private let log: LogSink
+  private var isDestroyed = false
+
+  /// - Throws: `KafkaError` of origin `configuration` when the settings do not go together.
+  init(_ type: rd_kafka_type_t, _ configuration: consuming Configuration, log: @escaping LogSink) throws(KafkaError) {
+    self.log = log
+    unsafe handle = try configuration.makeClient(type)
+    // A queue of our own, with the others forwarded to it: one place to poll, and one that the consumer's close can be
+    // told to use too.
+    unsafe queue = rd_kafka_queue_new(handle)
+    if let main = unsafe rd_kafka_queue_get_main(handle) {
+      unsafe rd_kafka_queue_forward(main, queue)
+      unsafe rd_kafka_queue_destroy(main)
+    }
+    _ = unsafe rd_kafka_set_log_queue(handle, queue)
+  }
+
+  deinit { destroy(skippingConsumerClose: true) }
+
+  /// Frees the client; joins the library's threads, which may take some milliseconds. Later calls do nothing, but no
+  /// other method may be called any more.
+  ///
+  /// - Parameter skippingConsumerClose: leave the group silently. Without it the library would wait here until the
+  ///   group's revocation is answered, which nobody could do.
+  func destroy(skippingConsumerClose: Bool) {
+    guard !isDestroyed else { return }
+    isDestroyed = true
+    unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
+    unsafe rd_kafka_queue_destroy(queue)
+    unsafe rd_kafka_destroy_flags(
+      handle, skippingConsumerClose ? Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) : 0)
+  }
+
+  /// Has the library write an 8-byte 1 to `fileDescriptor` (a non-blocking eventfd) when there is something to poll.
+  ///
+  /// It writes when an operation comes onto an *empty* queue, and not again until the queue has been read since. So:
+  /// reset the eventfd first, then poll until the queue is empty. Whoever stops earlier must come back by himself; no
+  /// wake-up is owed to him. What lies on the queue when this is called is not announced: poll once afterwards.
+  func wake(fileDescriptor: Int32) {
+    var one: UInt64 = 1
+    unsafe rd_kafka_queue_io_event_enable(queue, fileDescriptor, &one, MemoryLayout<UInt64>.size)
+  }
+
+  /// The next event, or `nil` when the queue is empty. Log events are dealt with here. Never blocks unless told to.
+  func nextEvent(timeout: Int32 = 0) -> Event? {
+    while let event = unsafe rd_kafka_queue_poll(queue, timeout) {
+      guard unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_LOG else { return unsafe Event(event) }
+      unsafe forwardLog(event)
+      unsafe rd_kafka_event_destroy(event)
+    }
+    return nil
+  }
+
+  /// The error that has put the client out of use, if there is one.
+  var fatalError: KafkaError? {
+    var code = RD_KAFKA_RESP_ERR_NO_ERROR
+    let words: String? = unsafe withErrorText { (buffer, size) -> Bool in
+      unsafe code = rd_kafka_fatal_error(handle, buffer, size)
+      return code == RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+    return words.map { KafkaError(code, text: $0, isFatal: true) }
+  }
+
+  /// The error of an event of kind error.
+  func error(of event: borrowing Event) -> KafkaError {
+    let code = unsafe rd_kafka_event_error(event.pointer)
+    if unsafe rd_kafka_event_error_is_fatal(event.pointer) != 0, let fatal = fatalError { return fatal }
+    var subject: KafkaError.Subject?
+    if let place = unsafe rd_kafka_event_topic_partition(event.pointer) {
+      subject = unsafe .partition(topic: text(place.pointee.topic) ?? "", partition: place.pointee.partition)
+      unsafe rd_kafka_topic_partition_destroy(place)
+    }
+    return KafkaError(
+      code, text: unsafe text(rd_kafka_event_error_string(event.pointer)),
+      isFatal: unsafe rd_kafka_event_error_is_fatal(event.pointer) != 0, subject: subject)
+  }
+
+  private func forwardLog(_ event: OpaquePointer) {
+    var facility: UnsafePointer<CChar>?
+    var words: UnsafePointer<CChar>?
+    var level: Int32 = 0
+    guard unsafe rd_kafka_event_log(event, &facility, &words, &level) == 0 else { return }
+    log(LogLine(level: Int(level), facility: unsafe text(facility) ?? "", text: unsafe text(words) ?? ""))
+  }
+}
+
+/// Owns an event of the library, destroyed with it.
+@safe
+struct Event: ~Copyable {
+  let pointer: OpaquePointer
+
+  init(_ pointer: OpaquePointer) { unsafe self.pointer = pointer }
+  deinit { unsafe rd_kafka_event_destroy(pointer) }
+
+  var kind: Int32 { unsafe rd_kafka_event_type(pointer) }
+}
