@@ -74,14 +74,14 @@ package final class Admin {
   package func create(_ topics: [NewTopic], timeout: Duration) throws(KafkaError) -> [KafkaError] {
     defer { serveLog() }
     var requests: [OpaquePointer?] = unsafe []
-    defer {
-      for unsafe request in unsafe requests { unsafe rd_kafka_NewTopic_destroy(request) }
-    }
+    defer { unsafe requests.forEach { unsafe rd_kafka_NewTopic_destroy($0) } }
     for topic in topics { try unsafe requests.append(newTopic(topic)) }
     let options = unsafe rd_kafka_AdminOptions_new(client.handle, RD_KAFKA_ADMIN_OP_CREATETOPICS)
     defer { unsafe rd_kafka_AdminOptions_destroy(options) }
     let milliseconds = timeout.clampedMilliseconds
-    _ = unsafe withErrorText { unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR }
+    _ = unsafe withErrorText {
+      unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR
+    }
     let queue = unsafe rd_kafka_queue_new(client.handle)
     defer { unsafe rd_kafka_queue_destroy(queue) }
     unsafe requests.withUnsafeMutableBufferPointer { buffer in

@@ -31,11 +31,10 @@ package enum KafkaDefaults {
         + "members than partitions; set `cooperative-sticky` on all replicas at once to use it"),
     Setting("auto.offset.reset", "earliest", "a new group, or one whose offsets were lost, must not skip requests"),
     Setting("allow.auto.create.topics", "false", "a misspelt topic is an error and not a new topic"),
-    Setting("fetch.wait.max.ms", "100", "an empty fetch is answered soon, so that a pause or a rebalance is not held up"),
+    Setting("fetch.wait.max.ms", "100", "an empty fetch is answered soon, so that a rebalance is not held up"),
     Setting("fetch.min.bytes", "1", "a single record is delivered at once"),
     Setting("fetch.error.backoff.ms", "100", "a moved leader costs little"),
-    Setting(
-      "fetch.message.max.bytes", "1048576", "one partition's share of a fetch; the library raises it for larger records"),
+    Setting("fetch.message.max.bytes", "1048576", "one partition's share of a fetch; raised for larger records"),
     Setting(
       "queued.max.messages.kbytes", "16384",
       "bounds what is fetched ahead, over all partitions; `fetch.max.bytes` follows it"),

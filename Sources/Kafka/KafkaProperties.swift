@@ -63,8 +63,9 @@ package struct KafkaProperties: Sendable {
 
   /// SASL mechanisms are refused here and not at the first connection, where the answer would only be a log line.
   private static func checkMechanism(_ name: String, _ value: String) throws(KafkaError) {
-    let needs = ["PLAIN": "sasl_plain", "SCRAM-SHA-256": "sasl_scram", "SCRAM-SHA-512": "sasl_scram",
-      "GSSAPI": "sasl_gssapi"]
+    let needs = [
+      "PLAIN": "sasl_plain", "SCRAM-SHA-256": "sasl_scram", "SCRAM-SHA-512": "sasl_scram", "GSSAPI": "sasl_gssapi",
+    ]
     let usable = needs.filter { KafkaLibrary.features.contains($0.value) }.keys.sorted()
     guard value.uppercased() != "OAUTHBEARER" else {
       throw .configuration(

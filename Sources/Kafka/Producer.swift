@@ -131,7 +131,7 @@ package final class Producer {
     guard !isClosed else { return }
     isClosed = true
     unfinished = nil
-    for unsafe topic in unsafe topics { unsafe rd_kafka_topic_destroy(topic) }
+    unsafe topics.forEach { unsafe rd_kafka_topic_destroy($0) }
     unsafe topics = []
     client.destroy(skippingConsumerClose: true)
   }
@@ -200,20 +200,23 @@ private enum HeaderList {
     let list = unsafe rd_kafka_headers_new(headers.count + extra.count)
     unsafe storage.withUnsafeBytes { bytes in
       for header in headers {
-        let name = unsafe UnsafeRawBufferPointer(rebasing: bytes[header.name.indices])
-        var start: UnsafeRawPointer?
-        var size = 0
-        if let value = header.value {
-          unsafe start = value.isEmpty ? UnsafeRawPointer(bitPattern: 1) : bytes.baseAddress.map { unsafe $0 + Int(value.start) }
-          size = value.count
-        }
+        // A name of no length is passed with a pointer to none of its bytes; a null one would be read as a C string.
+        let name = unsafe start(of: header.name, in: bytes)
+        let value = unsafe header.value.flatMap { unsafe start(of: $0, in: bytes) }
         unsafe rd_kafka_header_add(
-          list, name.baseAddress?.assumingMemoryBound(to: CChar.self), name.count, start, size)
+          list, name?.assumingMemoryBound(to: CChar.self), header.name.count, value, header.value?.count ?? 0)
       }
     }
     for (name, value) in extra {
       unsafe rd_kafka_header_add(list, name, name.utf8.count, value, value.utf8.count)
     }
     return unsafe list
+  }
+
+  /// Where a stretch begins; never null, even when it is empty.
+  private static func start(of range: ByteRange, in bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
+    guard !range.isEmpty, let base = bytes.baseAddress else { return unsafe UnsafeRawPointer(bitPattern: 1) }
+    precondition(Int(range.end) <= bytes.count)
+    return unsafe base + Int(range.start)
   }
 }

@@ -85,7 +85,7 @@ final class TopicTable {
     var handles: [OpaquePointer] = unsafe []
     for name in names {
       guard let handle = unsafe rd_kafka_topic_new(client.handle, name, nil) else {
-        for unsafe handle in unsafe handles { unsafe rd_kafka_topic_destroy(handle) }
+        unsafe handles.forEach { unsafe rd_kafka_topic_destroy($0) }
         throw KafkaError(rd_kafka_last_error(), subject: .topic(name))
       }
       unsafe handles.append(handle)
@@ -97,7 +97,7 @@ final class TopicTable {
 
   /// Lets go of the topic objects. The table still knows the names.
   func release() {
-    for unsafe handle in unsafe handles { unsafe rd_kafka_topic_destroy(handle) }
+    unsafe handles.forEach { unsafe rd_kafka_topic_destroy($0) }
     unsafe handles = []
   }
 
