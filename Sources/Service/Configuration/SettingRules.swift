@@ -1,0 +1,113 @@
+/// The kinds of text that have rules of their own.
+extension SettingType where Value == String {
+  /// Kafka's rule for topic names.
+  static let topic = text("a topic name: 1 to 249 of a-z A-Z 0-9 . _ -", name: "topic") { name in
+    (1...249).contains(name.utf8.count) && name != "." && name != ".." && name.utf8.allSatisfy(isNameByte)
+  }
+
+  static let broker = text("host:port, or a list of them with commas", name: "address") { list in
+    list.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { broker in
+      let broker = broker.drop { $0 == " " }
+      guard !broker.isEmpty, !broker.contains(" ") else { return false }
+      guard let colon = broker.lastIndex(of: ":"), !broker.hasSuffix("]") else { return true }
+      return UInt16(broker[broker.index(after: colon)...]).map { $0 > 0 } ?? false
+    }
+  }
+
+  static let host = text("a host name or an address, without a port", name: "host") { host in
+    !host.isEmpty && !host.contains("/") && !host.contains(" ")
+      && (!host.contains(":") || host.count { $0 == ":" } > 1)
+  }
+
+  static let bundleID = text("letters, digits, dots, hyphens and underscores", name: "bundle id") { id in
+    (1...255).contains(id.utf8.count) && id.utf8.allSatisfy(isNameByte)
+  }
+
+  /// Apple's ids of keys and teams. Others than 10 capitals and digits are odd, but Apple promises no form.
+  static let appleID = Self(name: "Apple id", allowed: "10 capital letters and digits") { value, path, context in
+    let allowed = "10 capital letters and digits"
+    guard case .string(let text) = value.content, !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+      context.mismatch("not allowed", value, at: path, allowed: allowed)
+      return nil
+    }
+    let isUsual =
+      text.utf8.count == 10 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+    if !isUsual {
+      context.report(
+        "unusual form", at: path, offset: value.offset, found: value.summary, allowed: allowed, severity: .warning)
+    }
+    return text
+  } text: {
+    "\"\($0)\""
+  }
+
+  static func isNameByte(_ byte: UInt8) -> Bool {
+    (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || [0x2D, 0x2E, 0x5F].contains(byte)
+  }
+}
+
+extension SettingType where Value == [KafkaProperty] {
+  /// An object of librdkafka's properties.
+  static let kafkaProperties = Self(name: "object", allowed: "librdkafka properties and their values") {
+    value, path, context in
+    guard case .object(let members) = value.content else {
+      context.mismatch("wrong type", value, at: path, allowed: "an object of librdkafka properties")
+      return nil
+    }
+    return members.compactMap { KafkaPropertyReader.read($0, at: SettingPath.join(path, $0.key), &context) }
+  } text: {
+    $0.isEmpty ? "{}" : "{…}"
+  }
+}
+
+enum KafkaPropertyReader {
+  /// Properties that the service sets itself, and the setting that governs each, if one does.
+  static let owned: [String: String] = [
+    "bootstrap.servers": "kafka.brokers", "metadata.broker.list": "kafka.brokers", "group.id": "kafka.group",
+    "group.instance.id": "kafka.groupInstanceId", "enable.auto.commit": "", "enable.auto.offset.store": "",
+    "enable.idempotence": "", "acks": "", "request.required.acks": "",
+  ]
+
+  /// Whether a property holds a secret, as far as its name tells.
+  static func isSecret(_ name: String) -> Bool {
+    name.hasSuffix("password") || name.hasSuffix("secret") || name.hasSuffix(".key.pem")
+      || name == "sasl.oauthbearer.config"
+  }
+
+  static func read(_ member: ConfigurationMember, at path: String, _ context: inout ReadingContext) -> KafkaProperty? {
+    if let setting = owned[member.key] {
+      let message = "the service sets this property itself\(setting.isEmpty ? "" : "; use \(setting)")"
+      context.report(message, at: path, offset: member.keyOffset)
+      return nil
+    }
+    let text: String
+    switch member.value.content {
+    case .string(let value): text = value
+    case .integer(let value): text = String(value)
+    case .number(let value) where value.isFinite: text = "\(value)"
+    case .bool(let value): text = value ? "true" : "false"
+    case .object: return file(member, at: path, &context)
+    default:
+      context.mismatch("wrong type", member.value, at: path, allowed: "a text, a number, true, false or { file: … }")
+      return nil
+    }
+    if isSecret(member.key) && !member.value.fromEnvironment {
+      context.report(
+        "a secret must not stand in the configuration", at: path, offset: member.value.offset,
+        allowed: "{ file: \"…\" }, or \"${NAME}\" from the environment")
+      return nil
+    }
+    return KafkaProperty(name: member.key, value: .text(text))
+  }
+
+  private static func file(
+    _ member: ConfigurationMember, at path: String, _ context: inout ReadingContext
+  ) -> KafkaProperty? {
+    guard case .object(let parts) = member.value.content, parts.count == 1, parts[0].key == "file" else {
+      context.mismatch("wrong type", member.value, at: path, allowed: "{ file: \"…\" } and nothing else")
+      return nil
+    }
+    let file = SettingType<String>.file.parse(parts[0].value, SettingPath.join(path, "file"), &context)
+    return file.map { KafkaProperty(name: member.key, value: .file($0)) }
+  }
+}

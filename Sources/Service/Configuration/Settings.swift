@@ -1,0 +1,147 @@
+package import Delivery
+
+/// The whole configuration, typed and checked. The initial values are the defaults.
+package struct Settings: Sendable {
+  package var kafka = KafkaSettings()
+  /// In the order of the file, or of the file names.
+  package var apps: [AppSettings] = []
+  package var delivery = DeliverySettings()
+  package var http = HTTPSettings()
+  package var log = LogSettings()
+
+  package init() {}
+}
+
+package struct KafkaSettings: Sendable {
+  /// `host:port` of one or more brokers.
+  package var brokers: [String] = []
+  package var group = "martlet"
+  package var groupInstanceID: String?
+  package var topics = TopicSettings()
+  /// Properties of librdkafka, for both clients, then for one of them.
+  package var properties: [KafkaProperty] = []
+  package var consumerProperties: [KafkaProperty] = []
+  package var producerProperties: [KafkaProperty] = []
+}
+
+package struct TopicSettings: Sendable {
+  package var requests = ["push.requests"]
+  package var results = "push.results"
+  package var invalidTokens = "push.invalid-tokens"
+  package var deadLetters = "push.dead-letters"
+  package var deferred = "push.deferred"
+}
+
+/// One property of librdkafka. A secret comes from a file or from the environment, never from the configuration.
+package struct KafkaProperty: Sendable, Equatable, CustomStringConvertible {
+  package enum Value: Sendable, Equatable {
+    case text(String)
+    /// The file's content without the line end, read when a client is made.
+    case file(String)
+  }
+
+  package var name: String
+  package var value: Value
+
+  package init(name: String, value: Value) {
+    self.name = name
+    self.value = value
+  }
+
+  /// The name alone: the value may be a secret.
+  package var description: String { name }
+}
+
+package struct AppSettings: Sendable {
+  package var name = ""
+  package var bundleID = ""
+  package var environment = AppRules.Environment.production
+  package var token: TokenSettings?
+  package var certificate: CertificateSettings?
+  package var server: ServerSettings?
+  /// Of Apple's hosts: 443 or 2197.
+  package var port = 443
+  package var defaultExpiration: Duration?
+  /// `nil`: as `delivery` says.
+  package var maxConnections: Int?
+  package var maxInFlight: Int?
+}
+
+package struct TokenSettings: Sendable {
+  package var keyFile = ""
+  package var keyID = ""
+  package var teamID = ""
+}
+
+package struct CertificateSettings: Sendable {
+  /// PKCS#12 or PEM.
+  package var file = ""
+  /// Where the key is not in `file`.
+  package var keyFile: String?
+  package var passwordFile: String?
+}
+
+/// Where an app's notifications go in place of Apple's hosts.
+package struct ServerSettings: Sendable {
+  package var host = ""
+  package var port = 443
+  /// `nil`: the system's certificate authorities.
+  package var caFile: String?
+}
+
+package struct DeliverySettings: Sendable {
+  package var maxConnectionsPerApp = 4
+  package var maxStreamsPerConnection = 500
+  package var maxInFlight = 20_000
+  package var maxInFlightBytes = 33_554_432
+  package var maxInFlightPerApp = 5_000
+  package var attempts = 5
+  package var requestTimeout = Duration.seconds(30)
+  package var connectTimeout = Duration.seconds(10)
+  package var drainTimeout = Duration.seconds(25)
+  package var commitInterval = Duration.seconds(1)
+  /// 0: one for each processor core.
+  package var lanes = 0
+  package var retryBackoff = BackoffSettings()
+}
+
+package struct BackoffSettings: Sendable {
+  package var initial = Duration.milliseconds(500)
+  package var max = Duration.seconds(30)
+}
+
+package struct HTTPSettings: Sendable {
+  package var listen = ListenAddress(host: "0.0.0.0", port: 9464)
+}
+
+package struct LogSettings: Sendable {
+  package enum Format: String, CaseIterable, Sendable { case json, text }
+
+  package var level = LogLevel.info
+  package var format = Format.json
+}
+
+/// A host and port to listen on.
+package struct ListenAddress: Sendable, Equatable {
+  package var host: String
+  package var port: UInt16
+
+  package init(host: String, port: UInt16) {
+    self.host = host
+    self.port = port
+  }
+
+  /// From `host:port`, `[IPv6]:port` or `:port` (all interfaces).
+  package init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var host = String(text[..<colon])
+    if host.hasPrefix("[") && host.hasSuffix("]") {
+      host = String(host.dropFirst().dropLast())
+    } else if host.contains(":") {
+      return nil
+    }
+    self.init(host: host.isEmpty ? "0.0.0.0" : host, port: port)
+  }
+
+  package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}

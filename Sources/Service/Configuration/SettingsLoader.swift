@@ -1,0 +1,106 @@
+internal import Glibc
+
+/// Settings that can be used, and what there is to say about them.
+package struct LoadedSettings: Sendable {
+  package var settings: Settings
+  package var warnings: [ConfigurationProblem]
+  /// Every file and directory that the configuration is made of or names: what a watcher watches.
+  package var files: [String]
+}
+
+/// Reads the configuration: one JSON5 file and, if it says so, a directory with one file for each app.
+package enum SettingsLoader {
+  /// A configuration file may not be longer.
+  static let longestFile = 16 * 1_048_576
+  /// More apps are refused.
+  static let mostApps = 10_000
+
+  /// - Parameter environment: the value of an environment variable, `nil` where it is not set.
+  /// - Throws: every problem at once; warnings are among them only where there are errors too.
+  package static func load(
+    file: String, environment: @escaping (String) -> String? = processEnvironment
+  ) throws(ConfigurationError) -> LoadedSettings {
+    var context = ReadingContext(source: ConfigurationSource(file: file, text: []))
+    var settings = Settings()
+    context.namedFiles.append(file)
+    if let root = document(file, EnvironmentReferences(lookUp: environment), &context) {
+      read(root, into: &settings, EnvironmentReferences(lookUp: environment), &context)
+    }
+    if context.problems.contains(where: { $0.severity == .error }) {
+      throw ConfigurationError(problems: context.problems)
+    }
+    return LoadedSettings(settings: settings, warnings: context.problems, files: context.namedFiles)
+  }
+
+  /// The variable of this process.
+  @Sendable
+  package static func processEnvironment(_ name: String) -> String? {
+    unsafe getenv(name).map { unsafe String(cString: $0) }
+  }
+
+  /// Parses a file and makes it the context's current one; `nil` where that failed.
+  static func document(
+    _ file: String, _ references: EnvironmentReferences, _ context: inout ReadingContext
+  ) -> ConfigurationValue? {
+    let text: [UInt8]
+    do {
+      text = try FileProbe.read(file, atMost: longestFile)
+    } catch {
+      context.source = ConfigurationSource(file: file, text: [])
+      context.report(error.message, at: "", offset: nil)
+      return nil
+    }
+    context.source = ConfigurationSource(file: file, text: text)
+    do {
+      return references.replaced(in: try JSON5Parser.parse(text), at: "", &context)
+    } catch {
+      context.report(error.message, at: "", offset: error.offset)
+      return nil
+    }
+  }
+
+  private static func read(
+    _ root: ConfigurationValue, into settings: inout Settings, _ references: EnvironmentReferences,
+    _ context: inout ReadingContext
+  ) {
+    group.read(root, at: "", into: &settings, &context)
+    guard case .object(let members) = root.content, let apps = members.first(where: { $0.key == "apps" }) else {
+      return
+    }
+    settings.apps = AppsReader.read(apps.value, references, &context)
+  }
+
+  /// The top level. What stands under `apps` is read by `AppsReader`, after all else.
+  static let group = SettingGroup(
+    defaults: Settings(),
+    fields: [
+      .group("kafka", \.kafka, KafkaSettings.group).required,
+      .apps,
+      .group("delivery", \.delivery, DeliverySettings.group),
+      .group("http", \.http, HTTPSettings.group),
+      .group("log", \.log, LogSettings.group),
+    ])
+}
+
+extension SettingField {
+  /// The same, but it must be there.
+  var required: Self {
+    var field = self
+    field.isRequired = true
+    return field
+  }
+}
+
+extension SettingField where Root == Settings {
+  /// Only described here: it may lead to other files.
+  fileprivate static let apps = Self(name: "apps", isRequired: true) { _, _, _, _ in
+  } describe: { path, _ in
+    let apps = SettingDescription(
+      path: path, type: "object or directory",
+      allowed: "an object with one app under each name, or the path of a directory with one file for each app",
+      fallback: nil, isRequired: true,
+      help: "The apps. In a directory, each `.json5` or `.json` file is one app and its name is the app's; files that "
+        + "begin with a dot are left out.")
+    return [apps] + AppSettings.group.describe(under: "apps.<name>", defaults: AppSettings.group.defaults)
+  }
+}

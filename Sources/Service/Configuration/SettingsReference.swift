@@ -1,0 +1,41 @@
+/// The reference of all settings, made from the tables that the loader follows.
+package enum SettingsReference {
+  /// Every setting, in the order of the tables.
+  package static let all: [SettingDescription] = SettingsLoader.group.describe(
+    under: "", defaults: SettingsLoader.group.defaults)
+
+  /// The full path of a setting with this key, where somebody put the key in the wrong object.
+  static func path(ofKey key: String) -> String? {
+    all.first { $0.path.hasSuffix(".\(key)") }?.path
+  }
+
+  /// One table for each object, in Markdown.
+  package static func markdown() -> String {
+    var text = """
+      # Settings
+
+      One JSON5 file: comments and trailing commas are allowed. `${NAME}` inside a text is replaced by the environment
+      variable; write `$${` for a literal `${`. Durations are texts such as `"250ms"`, `"30s"`, `"5m"`, `"1h"`; sizes are
+      bytes or texts such as `"32MiB"`. Relative paths start from the directory of the file that they stand in.
+
+      """
+    var section: String?
+    for setting in all {
+      let dot = setting.path.lastIndex(of: ".")
+      let name = dot.map { String(setting.path[..<$0]) } ?? ""
+      if name != section {
+        section = name
+        text += "\n## \(name.isEmpty ? "Top level" : "`\(name)`")\n\n"
+        text += "| setting | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
+      }
+      let key = dot.map { String(setting.path[setting.path.index(after: $0)...]) } ?? setting.path
+      let fallback = setting.isRequired ? "required" : setting.fallback.map { "`\($0)`" } ?? "none"
+      text += "| `\(key)` | \(setting.type) | \(fallback) | \(cell(setting.allowed)) | \(cell(setting.help)) |\n"
+    }
+    return text
+  }
+
+  private static func cell(_ text: String) -> String {
+    text.split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|")
+  }
+}

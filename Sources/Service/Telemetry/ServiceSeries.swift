@@ -1,0 +1,67 @@
+package import Delivery
+
+/// One number that is kept for the service as a whole.
+package struct ServiceSeries: Hashable, Sendable {
+  /// Its place in the row.
+  package var index: Int
+
+  @inlinable init(_ index: Int) { self.index = index }
+
+  /// Numbers in the row, room for growth among them.
+  package static let rowLength = 256
+
+  package static let recordsConsumed = ServiceSeries(0)
+  package static let requestsDecoded = ServiceSeries(1)
+  package static let tombstones = ServiceSeries(2)
+  package static let unknownFields = ServiceSeries(3)
+  /// A gauge.
+  package static let bytesInFlight = ServiceSeries(4)
+  package static let commits = ServiceSeries(5)
+  package static let commitFailures = ServiceSeries(6)
+  package static let rebalances = ServiceSeries(7)
+  package static let deadLetters = ServiceSeries(8)
+  package static let reloads = ServiceSeries(9)
+  package static let reloadFailures = ServiceSeries(10)
+  /// Records skipped because an earlier commit says that they are settled.
+  package static let recordsSkipped = ServiceSeries(11)
+  /// A gauge: 1 while the service drains.
+  package static let draining = ServiceSeries(12)
+  /// Errors that librdkafka reported, apart from failed commits and publications.
+  package static let kafkaErrors = ServiceSeries(13)
+
+  package static func invalid(_ rule: InvalidRule) -> ServiceSeries { ServiceSeries(32 + rule.ordinal) }
+  package static func publications(_ topic: OutputTopic) -> ServiceSeries { ServiceSeries(64 + Int(topic.rawValue)) }
+  package static func publicationFailures(_ topic: OutputTopic) -> ServiceSeries {
+    ServiceSeries(72 + Int(topic.rawValue))
+  }
+
+  /// The buckets of a histogram begin here; its sum follows them.
+  static func histogram(_ latency: Latency) -> Int { 96 + Int(latency.rawValue) * 32 }
+}
+
+/// The spans of time that are measured.
+package enum Latency: UInt8, CaseIterable, Sendable {
+  /// From the record's timestamp to the request being handed to a connection.
+  case recordToSend
+  /// From there to APNs' answer.
+  case sendToAnswer
+  /// From the record's timestamp to the result being acknowledged by Kafka.
+  case endToEnd
+}
+
+extension OutputTopic {
+  /// The word that labels and the configuration use.
+  package var label: String {
+    switch self {
+    case .results: "results"
+    case .invalidTokens: "invalid_tokens"
+    case .deadLetters: "dead_letters"
+    case .deferred: "deferred"
+    }
+  }
+}
+
+extension InvalidRule {
+  /// Its place among all rules. They are few and cold.
+  var ordinal: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
