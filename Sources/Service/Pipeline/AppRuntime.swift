@@ -61,7 +61,7 @@ final class TokenSource: Sendable {
     state.withLock { state in
       if state.needsSigning(at: now) {
         // A failure leaves the old token in place, which may still be good; `isUsable` says so.
-        try? state.sign(at: now) { try key.sign($0) }
+        try? state.sign(at: now) { try key.sign($0.span) }
       }
       return state.isUsable(at: now) ? state.current : nil
     }
