@@ -27,8 +27,6 @@ package struct AppHealth: Sendable {
 
   /// Pushes taken up and not ended.
   package var inFlight = 0
-  /// Waits in the list of those that hold back the intake.
-  var isHoldingBack = false
 
   package init() {}
 
@@ -77,7 +75,10 @@ package struct AppHealth: Sendable {
   /// A probe came back without a word on the app (it was abandoned, or only its stream was refused).
   mutating func probeAbandoned() { isProbing = false }
 
-  /// A push of this app ended or was parked.
+  /// A push of this app was put aside or let go: room, but no progress.
+  mutating func left() { inFlight -= 1 }
+
+  /// A push of this app ended.
   mutating func ended(now: Instant) {
     inFlight -= 1
     lastProgress = now

@@ -94,7 +94,7 @@ extension DeliveryMachine {
   mutating func abandon(_ slot: PushSlot, at moment: Moment) {
     tally.abandoned += 1
     if case .waiting = pushes[slot].state {} else { becomeIdle(slot) }
-    if let app = pushes[slot].subject.app { health[Int(app.value)].ended(now: moment.instant) }
+    if let app = pushes[slot].subject.app { health[Int(app.value)].left() }
     pushes.remove(slot)
   }
 
@@ -126,7 +126,7 @@ extension DeliveryMachine {
   /// Puts a push aside on the deferred topic.
   mutating func park(_ slot: PushSlot, after delay: Duration, at moment: Moment) {
     guard let app = pushes[slot].subject.app else { return }
-    health[Int(app.value)].ended(now: moment.instant)
+    health[Int(app.value)].left()
     pushes[slot].state = .publishing
     pushes[slot].parkedUntil = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)
     publish(slot, to: .deferred)

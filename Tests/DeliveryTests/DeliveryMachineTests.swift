@@ -43,7 +43,8 @@ import Wire
     bench.poll(app: 0, 10)
     for _ in 0..<6 { bench.answer(ok, at: 4) }
     bench.acknowledge()
-    let commit = try #require(bench.machine.takeCommits().first)
+    let commitFound = bench.machine.takeCommits().first
+    let commit = try #require(commitFound)
     #expect(commit.offset == 0)
     #expect(LedgerCodec.decode(commit.metadata, commitPoint: 0) == [4..<10])
 
