@@ -6,6 +6,8 @@ package enum DeliveryEvent: Sendable {
   case finished(Finished)
   /// An attempt came back from its lane.
   case attempted(Attempt)
+  /// Kafka has all records of a notification; the age is counted from the request's timestamp.
+  case settled(age: Duration)
   /// It goes out again, after a wait in memory.
   case retried(AppIndex, RetryPolicy.Cause)
   /// It waits on the deferred topic.

@@ -36,7 +36,11 @@ extension DeliveryMachine {
   ///
   /// Waiting pushes are let go unsent; what is out has `revocationTimeout` to finish. Then `takeRelease` says so. With
   /// `isLost` they belong to somebody else already: nothing of them may be committed any more.
-  package mutating func revoke(_ ids: [PartitionID], isLost: Bool, at moment: Moment) {
+  ///
+  /// - Parameter timeout: a shorter one than `revocationTimeout`.
+  package mutating func revoke(
+    _ ids: [PartitionID], isLost: Bool, within timeout: Duration? = nil, at moment: Moment
+  ) {
     let places = Set(ids.compactMap { partitions.place(of: $0) })
     for slot in pushes.slots(where: { push in
       guard case .waiting = push.state, places.contains(push.partitionSlot) else { return false }
@@ -51,7 +55,7 @@ extension DeliveryMachine {
       if isLost { partitions.release(partitions[place].id) }
     }
     waitingForRoom.removeAll { places.contains($0) }
-    let deadline = isLost ? moment.instant : moment.instant + limits.revocationTimeout
+    let deadline = isLost ? moment.instant : moment.instant + (timeout ?? limits.revocationTimeout)
     let earlier = revocation?.partitions ?? []
     revocation = Revocation(partitions: earlier + ids, deadline: min(deadline, revocation?.deadline ?? deadline))
   }

@@ -67,11 +67,13 @@ extension DeliveryMachine {
   }
 
   private mutating func settle(_ slot: PushSlot, at moment: Moment) {
-    let push = pushes[slot]
-    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) {
-      partitions[push.partitionSlot].ledger.settle(sequence: push.sequence)
-      partitions[push.partitionSlot].busy -= 1
+    let (place, epoch, sequence) = (pushes[slot].partitionSlot, pushes[slot].epoch, pushes[slot].sequence)
+    if partitions.isCurrent(place, epoch: epoch) {
+      partitions[place].ledger.settle(sequence: sequence)
+      partitions[place].busy -= 1
     }
+    events.append(
+      .settled(age: .milliseconds(moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds)))
     pushes.remove(slot)
   }
 

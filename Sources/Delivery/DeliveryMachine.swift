@@ -82,6 +82,7 @@ package struct DeliveryMachine: Sendable {
   package func inFlight(of app: AppIndex) -> Int { health[Int(app.value)].inFlight }
   package func isBroken(_ app: AppIndex) -> Bool { health[Int(app.value)].isBroken }
   package var assignedPartitions: [PartitionID] { partitions.assigned }
+  package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
 
   /// How many more records may be polled now; 0 while the intake is paused.
   ///

@@ -9,6 +9,7 @@ package import Wire
 /// seconds even when no wake-up comes: an idle consumer counts as a dead one, too.
 ///
 /// Not thread-safe: one thread owns it.
+@safe
 package final class Consumer {
   /// How partitions come to the consumer.
   package enum Membership: Sendable {
@@ -27,9 +28,17 @@ package final class Consumer {
   /// fetch it again from an older offset.
   private var paused: Set<PartitionID> = []
   private var isClosing = false
+  /// Fetched records wait on a queue of their own, so that whoever has no room for them can leave them there, where the
+  /// library bounds them, and still hear of rebalances and commits. A pause in the library's sense would throw them away.
+  private let records: OpaquePointer
+  /// Where a batch of messages is put; used again.
+  private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
-  /// Whether the last poll left the queue empty. If not, poll again without waiting for a wake-up: none may come.
+  /// Whether the last poll with room left the queue of records empty. If not, poll again without waiting for a wake-up:
+  /// none may come.
   package private(set) var isDrained = true
+  /// Whether events other than records may be left, which no wake-up will announce.
+  package private(set) var hasControlEvents = false
 
   /// Joins the group, or prepares to be assigned by hand. Returns at once; connecting goes on in the background.
   ///
@@ -56,6 +65,10 @@ package final class Consumer {
     self.client = client
     self.group = group
     topics = try TopicTable(names, client: client)
+    guard let records = unsafe rd_kafka_queue_new(client.handle) else {
+      throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, subject: .group(group))
+    }
+    unsafe self.records = records
     if let own = unsafe rd_kafka_queue_get_consumer(client.handle) {
       unsafe rd_kafka_queue_forward(own, client.queue)
       // The reference must go before the consumer is closed.
@@ -67,39 +80,75 @@ package final class Consumer {
   /// Leaves the group silently if `close` was not brought to its end; the group then waits for the session timeout.
   deinit {
     topics.release()
+    unsafe rd_kafka_queue_destroy(records)
     client.destroy(skippingConsumerClose: true)
   }
 
   /// Has an eventfd written to when there is something to poll; see `KafkaClient.wake` for when exactly. Poll once
   /// after this call.
-  package func wake(fileDescriptor: Int32) { client.wake(fileDescriptor: fileDescriptor) }
+  package func wake(fileDescriptor: Int32) {
+    client.wake(fileDescriptor: fileDescriptor)
+    var one: UInt64 = 1
+    unsafe rd_kafka_queue_io_event_enable(records, fileDescriptor, &one, MemoryLayout<UInt64>.size)
+  }
 
   /// Takes what is there, without blocking.
   ///
-  /// Appends records to `batch` until the queue is empty, `limit` records are appended, or something else than a record
-  /// comes up, which is returned. Records of a partition come in the order of their offsets, which may have gaps.
-  /// Records that were fetched before a pause, a seek or an unassignment are dropped by the library and not delivered.
+  /// First what is no record: the first such event is returned at once. Then at most `limit` records are appended to
+  /// `batch`; with a limit of 0 the records stay where they are. Records of a partition come in the order of their
+  /// offsets, which may have gaps. Records that were fetched before a pause, a seek or an unassignment are dropped by the
+  /// library and not delivered.
   package func poll(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
-    var room = limit
-    isDrained = false
-    while room > 0 {
-      guard let event = client.nextEvent() else {
-        isDrained = true
-        return nil
+    hasControlEvents = true
+    while let event = client.nextEvent() {
+      // A partition whose queue the library has not handed over yet brings records here, too.
+      while event.kind == RD_KAFKA_EVENT_FETCH, let message = unsafe rd_kafka_event_message_next(event.pointer) {
+        if let news = unsafe take(message, into: &batch) { return news }
       }
-      guard event.kind == RD_KAFKA_EVENT_FETCH else {
-        if let news = interpret(event) { return news }
-        continue
-      }
-      while let message = unsafe rd_kafka_event_message_next(event.pointer) {
-        let code = unsafe message.pointee.err
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .error(unsafe error(of: message)) }
-        guard let topic = unsafe topics.index(of: message.pointee.rkt) else { continue }
-        unsafe batch.append(RecordReader.record(from: message, topic: topic))
-        room -= 1
-      }
+      if let news = interpret(event) { return news }
+    }
+    hasControlEvents = false
+    return pollRecords(into: &batch, limit: limit)
+  }
+
+  private func pollRecords(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
+    guard limit > 0 else { return nil }
+    if unsafe scratch.count < limit { unsafe scratch = Array(repeating: nil, count: limit) }
+    let count = unsafe scratch.withUnsafeMutableBufferPointer {
+      unsafe rd_kafka_consume_batch_queue(records, 0, $0.baseAddress, limit)
+    }
+    isDrained = count < limit
+    var news: ConsumerEvent?
+    for index in 0..<max(0, count) {
+      guard let message = unsafe scratch[index] else { continue }
+      // One error of a batch is told: the library repeats those that last.
+      if let error = unsafe take(message, into: &batch) { news = error }
+      unsafe rd_kafka_message_destroy(message)
+    }
+    return news
+  }
+
+  /// - Returns: the error, where the message is one.
+  @inline(__always)
+  private func take(_ message: UnsafePointer<rd_kafka_message_t>, into batch: inout [Record]) -> ConsumerEvent? {
+    guard unsafe message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return .error(unsafe error(of: message)) }
+    if let topic = unsafe topics.index(of: message.pointee.rkt) {
+      unsafe batch.append(RecordReader.record(from: message, topic: topic))
     }
     return nil
+  }
+
+  /// Has fetched records of these partitions put on the queue of records. It must be done before they are assigned: the
+  /// library then leaves the choice of the queue to us.
+  private func divert(_ partitions: [StartingPoint]) {
+    for start in partitions {
+      let name = topics.names[Int(start.partition.topic)]
+      guard let own = unsafe rd_kafka_queue_get_partition(client.handle, name, start.partition.partition) else {
+        continue
+      }
+      unsafe rd_kafka_queue_forward(own, records)
+      unsafe rd_kafka_queue_destroy(own)
+    }
   }
 
   /// Answers an `assign` event, or assigns by hand.
@@ -110,6 +159,7 @@ package final class Consumer {
   package func assign(_ partitions: [StartingPoint]) throws(KafkaError) {
     let list = TopicPartitionList(capacity: partitions.count)
     for start in partitions { list.add(start.partition, offset: start.offset, topics: topics.names) }
+    divert(partitions)
     if isCooperative {
       try unsafe check(rd_kafka_incremental_assign(client.handle, list.list))
     } else {

@@ -1,28 +1,10 @@
 internal import Synchronization
 package import Wire
 
-/// When one loop last turned. The loop itself writes it, without waiting for anybody.
-package final class Heartbeat: Sendable {
-  package let name: String
-  private let lastTurn: Atomic<Int64>
-
-  package init(name: String, now: Instant) {
-    self.name = name
-    self.lastTurn = Atomic(now.nanoseconds)
-  }
-
-  /// To be called in each turn of the loop, at least once a second.
-  package func beat(at now: Instant) { lastTurn.store(now.nanoseconds, ordering: .relaxed) }
-
-  var loop: HealthState.Loop {
-    HealthState.Loop(name: name, lastTurn: Instant(nanoseconds: lastTurn.load(ordering: .relaxed)))
-  }
-}
-
 /// Where the parts of the service note what health answers depend on. Any thread.
 package final class HealthBoard: Sendable {
   private struct State {
-    var heartbeats: [Heartbeat] = []
+    var loops: [(name: String, lastTurn: @Sendable () -> Instant)] = []
     var isConfigured = false
     var hasJoinedGroup = false
     var isDraining = false
@@ -35,11 +17,11 @@ package final class HealthBoard: Sendable {
   /// - Parameter longestTurn: a loop that has not turned for longer is stuck.
   package init(longestTurn: Duration = .seconds(15)) { self.longestTurn = longestTurn }
 
-  /// A loop that begins to turn now.
-  package func makeHeartbeat(_ name: String, now: Instant) -> Heartbeat {
-    let heartbeat = Heartbeat(name: name, now: now)
-    state.withLock { $0.heartbeats.append(heartbeat) }
-    return heartbeat
+  /// A loop that must turn for the service to be alive.
+  ///
+  /// - Parameter lastTurn: when it last did; asked by the endpoint, so it must not wait for the loop.
+  package func watch(_ name: String, lastTurn: @escaping @Sendable () -> Instant) {
+    state.withLock { $0.loops.append((name, lastTurn)) }
   }
 
   /// The apps of the configuration that is in effect, and what is wrong with each.
@@ -64,7 +46,7 @@ package final class HealthBoard: Sendable {
   package func snapshot(at now: Instant) -> HealthState {
     let state = state.withLock { $0 }
     return HealthState(
-      now: now, loops: state.heartbeats.map(\.loop), longestTurn: longestTurn, isConfigured: state.isConfigured,
+      now: now, loops: state.loops.map { HealthState.Loop(name: $0.name, lastTurn: $0.lastTurn()) }, longestTurn: longestTurn, isConfigured: state.isConfigured,
       hasJoinedGroup: state.hasJoinedGroup, isDraining: state.isDraining, apps: state.apps)
   }
 }

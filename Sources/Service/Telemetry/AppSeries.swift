@@ -31,40 +31,12 @@ package struct AppSeries: Hashable, Sendable {
     }
   }
 
-  package static func retries(_ cause: RetryCause) -> AppSeries { AppSeries(16 + Int(cause.rawValue)) }
+  package static func retries(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(16 + cause.ordinal) }
   /// A gauge.
   package static func connections(_ state: ConnectionPhase) -> AppSeries { AppSeries(32 + Int(state.rawValue)) }
   package static func connectionsClosed(_ cause: CloseCause) -> AppSeries { AppSeries(40 + Int(cause.rawValue)) }
   package static func invalidTokens(_ reason: TokenEventReason) -> AppSeries { AppSeries(48 + Int(reason.rawValue)) }
   package static func rejections(_ reason: Reason) -> AppSeries { AppSeries(64 + Int(reason.rawValue)) }
-}
-
-/// Why a notification is tried again.
-package enum RetryCause: UInt8, CaseIterable, Sendable {
-  /// No connection, or the stream never reached APNs.
-  case notSent
-  /// The connection was lost after the request was sent.
-  case connectionLost
-  case timedOut
-  /// 429 for this device.
-  case throttled
-  /// A 5xx answer.
-  case serverError
-  /// The provider token was too old.
-  case expiredProviderToken
-  case other
-
-  package var label: String {
-    switch self {
-    case .notSent: "not_sent"
-    case .connectionLost: "connection_lost"
-    case .timedOut: "timed_out"
-    case .throttled: "throttled"
-    case .serverError: "server_error"
-    case .expiredProviderToken: "expired_provider_token"
-    case .other: "other"
-    }
-  }
 }
 
 /// Where in its life a connection to APNs is.
@@ -121,4 +93,9 @@ package enum TokenEventReason: UInt8, CaseIterable, Sendable {
     case .deviceTokenNotForTopic: "DeviceTokenNotForTopic"
     }
   }
+}
+
+extension RetryPolicy.Cause {
+  /// Its place among all causes. They are few and cold.
+  var ordinal: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }

@@ -17,7 +17,7 @@ package enum MetricCatalogue {
       "Requests handed to a connection to APNs."),
     ofApp(
       "retries_total", .counter, by: "cause", at: AppSeries.retries(.notSent).index,
-      values: RetryCause.allCases.map(\.label),
+      values: RetryPolicy.Cause.allCases.map(\.rawValue),
       "Further attempts, by the cause of the one before."),
     ofApp(
       "resent_total", .counter, at: AppSeries.resent.index,

@@ -1,0 +1,323 @@
+import Delivery
+import Kafka
+import Synchronization
+import Transport
+import Wire
+
+/// The shell around the `DeliveryMachine`: one event loop on which records come in, outcomes and receipts come back,
+/// and everything that the machine decides is done.
+///
+/// A turn is the way of a batch: outcomes, receipts, records, time; then submissions, publications, pauses, commits.
+/// Nothing here waits: Kafka and the lanes wake the loop, and a timer stands for the machine's next deadline.
+///
+/// `@unchecked Sendable` holds because all state but `outcomeInbox` is touched on the loop alone.
+final class Pipeline: @unchecked Sendable {
+  /// Records polled at a time: large enough to make hand-overs cheap, small enough to keep outcomes flowing.
+  private static let batchLimit = 1024
+  private static let closeTimeout: Duration = .seconds(4)
+
+  private enum Phase {
+    case running
+    /// No new records; what is out may finish until the deadline.
+    case draining(deadline: Instant)
+    /// The last commit is on its way.
+    case committing(deadline: Instant)
+    /// The consumer leaves its group.
+    case leaving(deadline: Instant)
+    case ended
+  }
+
+  let loop: EventLoop
+  private let lanes: [Lane]
+  private let consumer: Consumer
+  private var publisher: Publisher
+  private var machine: DeliveryMachine
+  private var committer: Committer
+  private var observer: PipelineObserver
+  private let outcomeInbox: OutcomeInbox
+  private let onEnd: @Sendable (PipelineEnd) -> Void
+  private var phase = Phase.running
+
+  private var wakeups: [Wakeup] = []
+  private var again: Wakeup?
+  private var isTurnScheduled = false
+  private var timer: (deadline: Instant, timer: Timer)?
+  private var records: [Record] = []
+  private var outcomes: [LaneOutcome] = []
+
+  /// - Parameters:
+  ///   - outcomeInbox: where the lanes put their outcomes.
+  ///   - onEnd: called once, on the loop, when the pipeline has ended.
+  init(
+    loop: EventLoop, lanes: [Lane], consumer: Consumer, publisher: consuming Publisher, producer: Producer,
+    machine: DeliveryMachine, commitInterval: Duration, outcomeInbox: OutcomeInbox, observer: PipelineObserver,
+    onEnd: @escaping @Sendable (PipelineEnd) -> Void
+  ) throws(TransportError) {
+    self.loop = loop
+    self.lanes = lanes
+    self.consumer = consumer
+    self.publisher = publisher
+    self.machine = machine
+    self.committer = Committer(interval: commitInterval, now: ServiceClock.now().instant)
+    self.outcomeInbox = outcomeInbox
+    self.observer = observer
+    self.onEnd = onEnd
+    let consumed = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
+    let produced = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
+    let answered = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
+    again = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
+    wakeups = [consumed, produced, answered]
+    consumer.wake(fileDescriptor: consumed.fileDescriptor)
+    producer.wake(fileDescriptor: produced.fileDescriptor)
+    outcomeInbox.wake(answered)
+    again?.signal()
+  }
+
+  /// Stops the intake, finishes what is out within `timeout`, commits and leaves the group; from any thread.
+  func drain(within timeout: Duration) {
+    loop.execute { [self] in
+      guard case .running = phase else { return }
+      let deadline = loop.now + timeout
+      phase = .draining(deadline: deadline)
+      machine.beginDrain(at: loop.moment)
+      for lane in lanes { lane.drain(by: deadline) }
+      scheduleTurn()
+    }
+  }
+
+  /// Takes a new table of apps; from any thread.
+  func update(apps: AppTable) {
+    loop.execute { [self] in
+      machine.update(apps: apps)
+      observer.update(apps: apps)
+    }
+  }
+
+  // MARK: The turn
+
+  private func scheduleTurn() {
+    guard !isTurnScheduled else { return }
+    isTurnScheduled = true
+    loop.atEndOfTurn(self)
+  }
+
+  private func turn() {
+    let moment = loop.moment
+    takeOutcomes(moment)
+    takeReceipts(moment)
+    poll(moment)
+    machine.advance(to: moment)
+    act(moment)
+    commit(moment)
+    endPhase(moment)
+    observer.note(&machine, consumer: consumer, outstanding: publisher.outstanding, at: moment)
+    scheduleNext(moment)
+  }
+
+  private func takeOutcomes(_ moment: Moment) {
+    outcomeInbox.take(into: &outcomes)
+    guard !outcomes.isEmpty else { return }
+    machine.take(outcomes: outcomes, at: moment)
+    outcomes.removeAll(keepingCapacity: true)
+  }
+
+  private func takeReceipts(_ moment: Moment) {
+    let (receipts, error) = publisher.takeReceipts(limit: 4 * Self.batchLimit)
+    if !receipts.isEmpty { machine.take(receipts: receipts, at: moment) }
+    if let error { observer.kafkaError(error) }
+    if let fatal = publisher.fatalError { end(.failed("the Kafka producer cannot go on: \(fatal)")) }
+  }
+
+  /// Polls records while there is room, and control events in any case.
+  private func poll(_ moment: Moment) {
+    let room = publisher.isBlocked ? 0 : min(machine.recordRoom(), Self.batchLimit)
+    let event = consumer.poll(into: &records, limit: room)
+    if !records.isEmpty {
+      machine.take(records, at: moment)
+      records.removeAll(keepingCapacity: true)
+    }
+    if let event { handle(event, moment) }
+  }
+
+  /// Does what the machine has decided.
+  private func act(_ moment: Moment) {
+    for (index, lane) in lanes.enumerated() { lane.submit(&machine.submissions[index]) }
+    publisher.publish(&machine.outbox)
+    if !machine.pauses.isEmpty || !machine.resumes.isEmpty {
+      do {
+        try consumer.pause(machine.pauses)
+        try consumer.resume(machine.resumes)
+      } catch {
+        observer.kafkaError(error)
+      }
+      machine.pauses.removeAll()
+      machine.resumes.removeAll()
+    }
+  }
+
+  /// Sleeps until something happens; goes on at once while Kafka's queues are not empty, since they announce only that
+  /// they are no longer empty.
+  private func scheduleNext(_ moment: Moment) {
+    if case .ended = phase { return }
+    let canPoll = !consumer.isDrained && !publisher.isBlocked && machine.recordRoom() > 0
+    if canPoll || publisher.hasMore || consumer.hasControlEvents { again?.signal() }
+    let next = min(machine.nextDeadline ?? .distantFuture, moment.instant + .milliseconds(100), committer.due)
+    if let timer {
+      guard next < timer.deadline || timer.deadline <= moment.instant else { return }
+      loop.cancel(timer.timer)
+    }
+    timer = (next, loop.schedule(at: next, self))
+  }
+}
+
+extension Pipeline: TurnHandler, TimerHandler {
+  func turnEnded() {
+    isTurnScheduled = false
+    turn()
+  }
+
+  func timerFired(_ timer: Timer) {
+    self.timer = nil
+    scheduleTurn()
+  }
+}
+
+// MARK: - The group: assignment, revocation, commits
+
+extension Pipeline {
+  private func handle(_ event: ConsumerEvent, _ moment: Moment) {
+    switch event {
+    case .assign(let partitions): assign(partitions)
+    case .revoke(let partitions, let isLost):
+      observer.revoked(partitions, isLost: isLost)
+      let timeout: Duration? = if case .running = phase { nil } else { .zero }
+      machine.revoke(partitions, isLost: isLost, within: timeout, at: moment)
+    case .committed(let result):
+      let failed = committer.answered(result)
+      for id in failed { machine.commitFailed(id) }
+      observer.committed(result, failed: failed)
+    case .error(let error):
+      observer.kafkaError(error)
+      if let fatal = consumer.fatalError { end(.failed("the Kafka consumer cannot go on: \(fatal)")) }
+    }
+  }
+
+  /// Begins where the group has committed, and skips what the commit's metadata names as settled.
+  private func assign(_ partitions: [PartitionID]) {
+    var committed: [CommittedOffset] = []
+    do {
+      committed = try consumer.committed(partitions, timeout: .seconds(5))
+    } catch {
+      // Without the metadata nothing is skipped: repeats, no loss. The library itself finds the offsets.
+      observer.kafkaError(error)
+    }
+    let known = Dictionary(committed.map { ($0.partition, $0) }, uniquingKeysWith: { first, _ in first })
+    machine.assign(
+      partitions.map { id in
+        (id, known[id].flatMap { entry in entry.offset.map { ($0, entry.metadata) } })
+      })
+    do {
+      try consumer.assign(partitions.map { StartingPoint(partition: $0, offset: known[$0]?.offset) })
+    } catch {
+      observer.kafkaError(error)
+    }
+    observer.assigned(partitions)
+    for id in partitions { observer.began(id, at: known[id]?.offset) }
+  }
+
+  private func commit(_ moment: Moment) {
+    if let release = machine.takeRelease(at: moment) {
+      let ticket = send(release.commits)
+      committer.release(release.partitions, after: ticket, now: moment.instant)
+    }
+    if let partitions = committer.takeRelease(now: moment.instant) {
+      do {
+        try consumer.unassign(partitions)
+      } catch {
+        observer.kafkaError(error)
+      }
+    }
+    guard case .running = phase, committer.isDue(now: moment.instant) else { return }
+    send(machine.takeCommits())
+  }
+
+  @discardableResult
+  private func send(_ commits: [Delivery.OffsetCommit]) -> UInt64 {
+    let sent = committer.commit(commits, to: consumer)
+    for id in sent.failed { machine.commitFailed(id) }
+    if let error = sent.error { observer.commitNotSent(error) }
+    return sent.ticket
+  }
+}
+
+// MARK: - The end
+
+/// How the pipeline ended.
+enum PipelineEnd: Sendable {
+  /// Drained; so many notifications had no answer in time and will be taken up again by the next owner.
+  case drained(unfinished: Int)
+  /// Kafka's client cannot go on; a new process can.
+  case failed(String)
+}
+
+extension Pipeline {
+  /// Draining → committing → leaving → ended, each with a deadline of its own.
+  private func endPhase(_ moment: Moment) {
+    switch phase {
+    case .running, .ended: break
+    case .draining(let deadline):
+      guard machine.isIdle && publisher.isIdle || moment.instant >= deadline else { return }
+      send(machine.takeCommits())
+      phase = .committing(deadline: moment.instant + Committer.releaseTimeout)
+    case .committing(let deadline):
+      guard committer.isIdle || moment.instant >= deadline else { return }
+      do {
+        try consumer.close()
+        phase = .leaving(deadline: moment.instant + Self.closeTimeout)
+        again?.signal()
+      } catch {
+        observer.kafkaError(error)
+        end(.drained(unfinished: machine.inFlight))
+      }
+    case .leaving(let deadline):
+      guard consumer.isClosed || moment.instant >= deadline else { return }
+      end(.drained(unfinished: machine.inFlight))
+    }
+  }
+
+  private func end(_ end: PipelineEnd) {
+    if case .ended = phase { return }
+    phase = .ended
+    if let timer { loop.cancel(timer.timer) }
+    timer = nil
+    onEnd(end)
+  }
+}
+
+/// Where the lanes put their outcomes for the pipeline: one lock and one wake-up a batch.
+final class OutcomeInbox: Sendable {
+  private struct State {
+    var outcomes: [LaneOutcome] = []
+    var wakeup: Wakeup?
+  }
+
+  private let state = Mutex(State())
+
+  func wake(_ wakeup: Wakeup) { state.withLock { $0.wakeup = wakeup } }
+
+  /// From any thread; leaves the array empty with its memory.
+  func put(_ outcomes: inout [LaneOutcome]) {
+    let wakeup: Wakeup? = state.withLock { state in
+      let wasEmpty = state.outcomes.isEmpty
+      if wasEmpty { swap(&state.outcomes, &outcomes) } else { state.outcomes.append(contentsOf: outcomes) }
+      return wasEmpty ? state.wakeup : nil
+    }
+    outcomes.removeAll(keepingCapacity: true)
+    wakeup?.signal()
+  }
+
+  /// - Parameter outcomes: empty; its memory is used for the next batch.
+  func take(into outcomes: inout [LaneOutcome]) {
+    state.withLock { swap(&$0.outcomes, &outcomes) }
+  }
+}

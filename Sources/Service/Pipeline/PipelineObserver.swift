@@ -1,0 +1,192 @@
+import APNs
+import Delivery
+import Kafka
+import Wire
+
+/// Turns what the pipeline does into metrics, log lines and health. It decides nothing.
+///
+/// Used on the pipeline's loop alone.
+struct PipelineObserver {
+  private static let samplePeriod: Duration = .seconds(1)
+
+  let metrics: MetricShard
+  let registry: Registry
+  let log: Log
+  let health: HealthBoard
+  let topics: [String]
+  private var apps: AppTable
+  private var isAssigned = false
+  private var paused: Set<PartitionID> = []
+  private var committed: [PartitionID: Int64] = [:]
+  private var lastSample: Instant?
+  /// What the gauges show, by app.
+  private var shownInFlight: [Int] = []
+  private var shownBytes = 0
+
+  init(metrics: MetricShard, registry: Registry, log: Log, health: HealthBoard, topics: [String], apps: AppTable) {
+    self.metrics = metrics
+    self.registry = registry
+    self.log = log
+    self.health = health
+    self.topics = topics
+    self.apps = apps
+  }
+
+  mutating func update(apps: AppTable) { self.apps = apps }
+
+  /// Takes the machine's events and counts.
+  mutating func note(_ machine: inout DeliveryMachine, consumer: Consumer, outstanding: Int, at moment: Moment) {
+    for event in machine.events { note(event) }
+    machine.events.removeAll(keepingCapacity: true)
+    note(machine.tally)
+    machine.tally = Tally()
+    if let lastSample, moment.instant - lastSample < Self.samplePeriod { return }
+    lastSample = moment.instant
+    sample(machine, consumer)
+  }
+
+  private func note(_ event: DeliveryEvent) {
+    switch event {
+    case .finished(let finished): note(finished)
+    case .attempted(let attempt):
+      metrics.add(.attempts, app: attempt.app)
+      if let age = attempt.recordToSend { metrics.observe(.recordToSend, age) }
+      if let time = attempt.sendToAnswer { metrics.observe(.sendToAnswer, time) }
+    case .settled(let age): metrics.observe(.endToEnd, age)
+    case .retried(let app, let cause):
+      metrics.add(.retries(cause), app: app)
+      if cause == .lost || cause == .timedOut { metrics.add(.resent, app: app) }
+    case .parked(let app): metrics.add(.deferred, app: app)
+    case .breaker(let app, let change): note(change, of: app)
+    case .publicationRefused(let topic, let source, let text, let isFinal):
+      metrics.add(.publicationFailures(topic))
+      log.error(
+        "publication_refused",
+        isFinal
+          ? "Kafka refused a record for good, and its shortened form too: it is missing"
+          : "Kafka refused a record for good; it is published again without what was only copied",
+        [.topic(topic.label), .partition(source.partition.partition), .offset(source.offset), .cause(CauseText(text))])
+    case .publicationRepeated(let topic, let text):
+      metrics.add(.publicationFailures(topic))
+      log.warning(
+        "publication_repeated", "Kafka did not store a record; it is published again",
+        [.topic(topic.label), .cause(CauseText(text))])
+    case .rewound(let partition, let offset):
+      log.error(
+        "offsets_began_again", "a partition's offsets began again below what was committed: the topic was made anew",
+        [.topic(name(partition)), .partition(partition.partition), .offset(offset)])
+    }
+  }
+
+  private func note(_ finished: DeliveryEvent.Finished) {
+    metrics.add(.notifications(finished.status), app: finished.app)
+    metrics.add(.publications(.results))
+    if finished.status == .rejected { metrics.add(.rejections(finished.reason ?? .unknown), app: finished.app) }
+    if let rule = finished.rule {
+      metrics.add(.invalid(rule))
+      if finished.app == nil { metrics.add(.deadLetters) }
+    }
+    if finished.isTokenDead, let reason = finished.reason.flatMap(TokenEventReason.init) {
+      metrics.add(.invalidTokens(reason), app: finished.app)
+    }
+  }
+
+  private func note(_ change: AppHealth.Change, of app: AppIndex) {
+    let name = apps[app].name
+    switch change {
+    case .opened:
+      health.setFault("APNs cannot be reached or refuses the app's credentials; it is tried again", ofApp: name)
+      log.warning("app_unavailable", "an app cannot be served; its requests wait", [.app(name)])
+    case .closed:
+      health.setFault(nil, ofApp: name)
+      log.info("app_available", "an app can be served again", [.app(name)])
+    }
+  }
+
+  private func note(_ tally: Tally) {
+    guard tally != Tally() else { return }
+    metrics.add(.recordsConsumed, tally.consumed)
+    metrics.add(.requestsDecoded, tally.consumed - tally.tombstones - tally.stray)
+    metrics.add(.tombstones, tally.tombstones)
+    metrics.add(.unknownFields, tally.unknownFields)
+    metrics.add(.recordsSkipped, tally.alreadySettled + tally.known)
+  }
+
+  // MARK: Gauges
+
+  private mutating func sample(_ machine: DeliveryMachine, _ consumer: Consumer) {
+    while shownInFlight.count < apps.count { shownInFlight.append(0) }
+    for index in 0..<apps.count {
+      let app = AppIndex(Int32(index))
+      let value = machine.inFlight(of: app)
+      guard value != shownInFlight[index] else { continue }
+      metrics.add(.inFlight, app: app, value - shownInFlight[index])
+      shownInFlight[index] = value
+    }
+    metrics.add(.bytesInFlight, machine.inFlightBytes - shownBytes)
+    shownBytes = machine.inFlightBytes
+    registry.setPartitions(
+      machine.assignedPartitions.map { id in
+        PartitionSample(
+          topic: name(id), partition: id.partition, lag: committed[id].flatMap { consumer.lag(of: id, from: $0) },
+          isPaused: machine.isPaused(id))
+      })
+  }
+
+  // MARK: The group
+
+  mutating func assigned(_ partitions: [PartitionID]) {
+    metrics.add(.rebalances)
+    health.setJoinedGroup(true)
+    log.info("partitions_assigned", "partitions were assigned", [.count(partitions.count)])
+  }
+
+  mutating func revoked(_ partitions: [PartitionID], isLost: Bool) {
+    metrics.add(.rebalances)
+    for id in partitions { committed[id] = nil }
+    if isLost {
+      log.warning(
+        "partitions_lost", "partitions were lost to the group; what was in flight may be sent again by another replica",
+        [.count(partitions.count)])
+    } else {
+      log.info("partitions_revoked", "partitions are given back", [.count(partitions.count)])
+    }
+  }
+
+  /// Where the group stood when a partition was assigned.
+  mutating func began(_ id: PartitionID, at offset: Int64?) { committed[id] = offset ?? 0 }
+
+  mutating func committed(_ result: CommitResult, failed: [PartitionID]) {
+    metrics.add(.commits)
+    for entry in result.entries where entry.error == nil { committed[entry.partition] = entry.offset }
+    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else { return }
+    metrics.add(.commitFailures)
+    log.warning(
+      "commit_failed", "offsets were not committed; the next commit says them again",
+      [.count(failed.count), .cause(CauseText(error.description))])
+  }
+
+  func commitNotSent(_ error: KafkaError) {
+    metrics.add(.commitFailures)
+    log.warning("commit_failed", "a commit could not be sent", [.cause(CauseText(error.description))])
+  }
+
+  func kafkaError(_ error: KafkaError) {
+    metrics.add(.kafkaErrors)
+    log.warning("kafka_error", "Kafka's client reports an error", [.cause(CauseText(error.description))])
+  }
+
+  private func name(_ id: PartitionID) -> String { topics[Int(id.topic)] }
+}
+
+extension TokenEventReason {
+  init?(_ reason: Reason) {
+    switch reason {
+    case .unregistered: self = .unregistered
+    case .expiredToken: self = .expiredToken
+    case .badDeviceToken: self = .badDeviceToken
+    case .deviceTokenNotForTopic: self = .deviceTokenNotForTopic
+    default: return nil
+    }
+  }
+}
