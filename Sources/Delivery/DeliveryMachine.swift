@@ -17,6 +17,8 @@ package import Wire
 package struct DeliveryMachine: Sendable {
   package struct Limits: Sendable {
     package var lanes = 2
+    /// How many of them one app may use.
+    package var lanesPerApp = 2
     /// Records between poll and settlement, and their bytes.
     package var maxInFlight = 20_000
     package var maxInFlightBytes = 32 << 20
@@ -66,7 +68,7 @@ package struct DeliveryMachine: Sendable {
     self.topics = topics
     self.decoder = RequestDecoder(topics: topics, deferredTopic: deferredTopic)
     self.encoder = ResultEncoder(topics: topics)
-    self.router = Router(laneCount: limits.lanes)
+    self.router = Router(laneCount: limits.lanes, lanesPerApp: limits.lanesPerApp)
     self.random = SeededRandom(seed: seed)
     self.submissions = Array(repeating: [], count: limits.lanes)
     update(apps: apps)

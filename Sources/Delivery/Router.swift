@@ -6,13 +6,15 @@ import Wire
 /// With load it spreads: one lane more for every `spread` pushes in flight, the least loaded of them first.
 struct Router: Sendable {
   let laneCount: Int
+  let lanesPerApp: Int
   let spread: Int
   /// In flight by app and lane: `app * laneCount + lane`.
   private var inFlight: [Int32] = []
 
-  init(laneCount: Int, spread: Int = 256) {
-    precondition(laneCount > 0)
+  init(laneCount: Int, lanesPerApp: Int, spread: Int = 256) {
+    precondition(laneCount > 0 && lanesPerApp > 0)
     self.laneCount = laneCount
+    self.lanesPerApp = min(laneCount, lanesPerApp)
     self.spread = spread
   }
 
@@ -24,7 +26,7 @@ struct Router: Sendable {
   /// Chooses a lane and counts the push on it.
   mutating func route(_ app: AppIndex, appInFlight: Int) -> LaneIndex {
     let first = Int(app.value) * laneCount
-    let width = min(laneCount, 1 + appInFlight / spread)
+    let width = min(lanesPerApp, 1 + appInFlight / spread)
     var best = Int(app.value) % laneCount
     for step in 1..<max(width, 1) {
       let lane = (Int(app.value) + step) % laneCount

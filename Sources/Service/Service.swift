@@ -1,1 +1,240 @@
-// Service
+import APNs
+import Delivery
+package import Kafka
+import Synchronization
+import Transport
+import Wire
+
+/// The running whole. Start here: `start` builds it in the order of the data, `drain` takes it down in the same order.
+///
+///     Kafka → Pipeline (delivery loop) → lanes → APNs
+///                  ↑                       ↓
+///     Kafka ← Publisher ←─────────── outcomes
+///
+/// The endpoint has a loop of its own, so that neither scrapes nor delivery wait for the other.
+package final class Service: Sendable {
+  /// Why the service could not start, or ended by itself.
+  package struct Failure: Error, CustomStringConvertible {
+    /// Whether a change of the configuration is what helps.
+    package var isConfiguration: Bool
+    package var description: String
+  }
+
+  /// How the service ended.
+  package enum End: Sendable {
+    /// Everything that was asked for is done; so many notifications are left to the next owner of their partitions.
+    case drained(unfinished: Int)
+    case failed(String)
+  }
+
+  package let registry: Registry
+  package let health: HealthBoard
+  private let log: Log
+  private let settings: Settings
+  private let loop: EventLoop
+  private let endpointLoop: EventLoop
+  private let lanes: [Lane]
+  private let pipeline: Pipeline
+  private let responder: HTTP1Responder
+  private let ending: Ending
+
+  /// The pipeline's end, for whoever waits for it.
+  private final class Ending: Sendable {
+    private let state = Mutex<(end: PipelineEnd?, waiting: [CheckedContinuation<PipelineEnd, Never>])>((nil, []))
+
+    func happened(_ end: PipelineEnd) {
+      let waiting = state.withLock { state in
+        state.end = end
+        let waiting = state.waiting
+        state.waiting = []
+        return waiting
+      }
+      for continuation in waiting { continuation.resume(returning: end) }
+    }
+
+    var value: PipelineEnd {
+      get async {
+        await withCheckedContinuation { continuation in
+          let end = state.withLock { state in
+            if state.end == nil { state.waiting.append(continuation) }
+            return state.end
+          }
+          if let end { continuation.resume(returning: end) }
+        }
+      }
+    }
+  }
+
+  /// Loads the credentials, starts the loops, joins the group.
+  ///
+  /// An app whose credentials cannot be used does not keep the others from being served: it is reported, and its
+  /// requests wait. Only if no app can be used nothing is started.
+  package static func start(_ settings: Settings, log: Log, registry: Registry) throws(Failure) -> Service {
+    do {
+      return try Service(settings, log: log, registry: registry)
+    } catch let failure as Failure {
+      throw failure
+    } catch let error as KafkaError {
+      throw Failure(isConfiguration: error.origin == .configuration, description: "Kafka: \(error)")
+    } catch {
+      throw Failure(isConfiguration: false, description: "\(error)")
+    }
+  }
+
+  private init(_ settings: Settings, log: Log, registry: Registry) throws {
+    self.settings = settings
+    self.log = log
+    self.registry = registry
+    let laneCount = settings.delivery.laneCount
+    var loader = AppLoader(delivery: settings.delivery, laneCount: laneCount)
+    let runtimes = settings.apps.map { loader.load($0) }
+    for fault in loader.faults {
+      log.error("app_unusable", "an app cannot be served", [.app(fault.app), .cause(CauseText(fault.text))])
+    }
+    guard runtimes.contains(where: { $0 != nil }) else {
+      throw Failure(
+        isConfiguration: true,
+        description: "no app can be used: " + loader.faults.map { "\($0.app): \($0.text)" }.joined(separator: "; "))
+    }
+    let apps = AppTable(settings.apps.map(AppRules.init))
+    health = HealthBoard()
+    health.setApps(
+      settings.apps.map { app in
+        HealthState.App(name: app.name, fault: loader.faults.first { $0.app == app.name }?.text)
+      })
+    registry.setApps(settings.apps.map(\.name), configured: settings.apps.count)
+
+    let inbox = OutcomeInbox()
+    let lanes = try (0..<laneCount).map { index in
+      try Lane(
+        index: LaneIndex(Int32(index)), requestTimeout: settings.delivery.requestTimeout,
+        metrics: registry.makeShard(), log: log, deliver: { inbox.put(&$0) })
+    }
+    self.lanes = lanes
+    for (index, runtime) in runtimes.enumerated() {
+      guard let runtime else { continue }
+      for lane in lanes { lane.install(runtime, at: AppIndex(Int32(index))) }
+    }
+
+    let ending = Ending()
+    self.ending = ending
+    loop = try EventLoop.start(name: "delivery")
+    endpointLoop = try EventLoop.start(name: "endpoint")
+    pipeline = try Service.makePipeline(
+      settings, loop: loop, lanes: lanes, inbox: inbox, apps: apps, log: log, registry: registry, health: health,
+      onEnd: { ending.happened($0) })
+    for loop in lanes.map(\.loop) + [loop] { health.watch(loop.name, lastTurn: { loop.lastTurn }) }
+    responder = try EndpointShell.listen(settings.http, on: endpointLoop, registry: registry, health: health)
+    log.info(
+      "started", "the service has started",
+      [.count(settings.apps.count), .host(settings.http.listen.host), .port(endpointPort)])
+  }
+
+  private static func makePipeline(
+    _ settings: Settings, loop: EventLoop, lanes: [Lane], inbox: OutcomeInbox, apps: AppTable, log: Log,
+    registry: Registry, health: HealthBoard, onEnd: @escaping @Sendable (PipelineEnd) -> Void
+  ) throws -> Pipeline {
+    let kafka = settings.kafka
+    let topics = kafka.topics.requests + [kafka.topics.deferred]
+    let sink: LogSink = { log.kafka(severity: $0.level, facility: $0.facility, message: $0.text) }
+    let consumer = try Consumer(
+      properties: try kafka.consumer(), group: kafka.group, topics: topics, log: sink)
+    let producer = try Producer(properties: try kafka.producer(), log: sink)
+    var limits = DeliveryMachine.Limits()
+    limits.lanes = lanes.count
+    limits.lanesPerApp = min(lanes.count, settings.delivery.maxConnectionsPerApp)
+    limits.maxInFlight = settings.delivery.maxInFlight
+    limits.maxInFlightBytes = settings.delivery.maxInFlightBytes
+    limits.maxInFlightPerApp = settings.delivery.maxInFlightPerApp
+    let machine = DeliveryMachine(
+      limits: limits, retryPolicy: RetryPolicy(settings.delivery), apps: apps, topics: topics,
+      deferredTopic: kafka.topics.deferred, seed: Randomness.seed())
+    let observer = PipelineObserver(
+      metrics: registry.makeShard(), registry: registry, log: log, health: health, topics: topics, apps: apps)
+    return try Pipeline(
+      loop: loop, lanes: lanes, consumer: consumer,
+      publisher: try Publisher(producer: producer, topics: kafka.topics), producer: producer, machine: machine,
+      commitInterval: settings.delivery.commitInterval, outcomeInbox: inbox, observer: observer, onEnd: onEnd)
+  }
+
+  /// Where `/metrics` is, with the port that the kernel chose if 0 was asked for.
+  package var endpointPort: UInt16 { responder.endpoint?.port ?? settings.http.listen.port }
+
+  /// Stops the intake, finishes what is in flight within the drain timeout, commits and leaves the group.
+  package func drain() {
+    health.setDraining()
+    log.info("draining", "the service drains", [.duration(settings.delivery.drainTimeout)])
+    pipeline.drain(within: settings.delivery.drainTimeout)
+  }
+
+  /// Waits until the service has ended, after `drain` or by itself, and takes down what is left.
+  package func ended() async -> End {
+    let end = await ending.value
+    for lane in lanes { lane.stop() }
+    loop.stop()
+    responder.close()
+    endpointLoop.stop()
+    switch end {
+    case .drained(let unfinished):
+      log.info("stopped", "the service has stopped", [.count(unfinished)])
+      log.flush()
+      return .drained(unfinished: unfinished)
+    case .failed(let text):
+      log.error("failed", "the service cannot go on", [.cause(CauseText(text))])
+      log.flush()
+      return .failed(text)
+    }
+  }
+}
+
+/// Something that keeps a part of the service from being made, in words.
+struct ServiceError: Error, CustomStringConvertible {
+  var description: String
+}
+
+// MARK: - From settings to parts
+
+extension DeliverySettings {
+  /// One lane for each core that this process may use, but not more than eight: a lane serves tens of thousands of
+  /// notifications a second.
+  var laneCount: Int { lanes > 0 ? lanes : min(Processors.usable, 8) }
+}
+
+extension RetryPolicy {
+  init(_ settings: DeliverySettings) {
+    self.init()
+    attempts = settings.attempts
+    initialBackoff = settings.retryBackoff.initial
+    maximumBackoff = settings.retryBackoff.max
+    giveUpAfter = settings.giveUpAfter
+  }
+}
+
+extension AppRules {
+  init(_ settings: AppSettings) {
+    self.init(
+      name: settings.name, bundleID: settings.bundleID, environment: settings.environment,
+      defaultExpiration: settings.defaultExpiration)
+  }
+}
+
+extension KafkaSettings {
+  /// The consumer's properties.
+  package func consumer() throws -> KafkaProperties { try properties(with: consumerProperties, instance: groupInstanceID) }
+
+  /// The producer's properties.
+  package func producer() throws -> KafkaProperties { try properties(with: producerProperties, instance: nil) }
+
+  private func properties(with own: [KafkaProperty], instance: String?) throws -> KafkaProperties {
+    var result = try KafkaProperties(brokers: brokers.joined(separator: ","))
+    for property in properties + own {
+      switch property.value {
+      case .text(let text): try result.set(property.name, to: text)
+      case .file(let file):
+        try result.set(property.name, to: try FileProbe.line(file))
+      }
+    }
+    if let instance { try result.set("group.instance.id", to: instance) }
+    return result
+  }
+}

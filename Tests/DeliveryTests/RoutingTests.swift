@@ -5,7 +5,7 @@ import Wire
 
 @Suite struct RoutingTests {
   @Test func aQuietAppStaysOnItsHomeLane() {
-    var router = Router(laneCount: 4)
+    var router = Router(laneCount: 4, lanesPerApp: 4)
     router.grow(appCount: 8)
     for app in 0..<8 as Range<Int32> {
       for inFlight in 1..<100 {
@@ -16,7 +16,7 @@ import Wire
   }
 
   @Test func aBusyAppSpreadsEvenly() {
-    var router = Router(laneCount: 4, spread: 100)
+    var router = Router(laneCount: 4, lanesPerApp: 4, spread: 100)
     router.grow(appCount: 1)
     var counts = [0, 0, 0, 0]
     for inFlight in 1...2000 {
@@ -25,8 +25,15 @@ import Wire
     #expect(counts.allSatisfy { $0 == 500 })
   }
 
+  @Test func anAppUsesNoMoreLanesThanItMay() {
+    var router = Router(laneCount: 4, lanesPerApp: 2, spread: 1)
+    router.grow(appCount: 4)
+    let lanes = Set((1...100).map { router.route(AppIndex(3), appInFlight: $0) })
+    #expect(lanes == [LaneIndex(3), LaneIndex(0)])
+  }
+
   @Test func whatComesBackMakesRoom() {
-    var router = Router(laneCount: 2, spread: 1)
+    var router = Router(laneCount: 2, lanesPerApp: 2, spread: 1)
     router.grow(appCount: 1)
     let first = router.route(AppIndex(0), appInFlight: 10)
     let second = router.route(AppIndex(0), appInFlight: 10)

@@ -45,6 +45,17 @@ package enum FileProbe {
     }
   }
 
+  /// The content of a small text file without its line end: a password, say. Errors name the file.
+  static func line(_ path: String) throws -> String {
+    do {
+      var text = String(decoding: try read(path, atMost: 65_536), as: UTF8.self)
+      while let last = text.last, last.isNewline { text.removeLast() }
+      return text
+    } catch {
+      throw ServiceError(description: "\(path): \(error.message)")
+    }
+  }
+
   /// The names in a directory, sorted; hidden ones are left out (Kubernetes keeps its own there).
   static func list(directory path: String) throws(Failure) -> [String] {
     guard let directory = unsafe opendir(path) else { throw Failure(message: fault(errno)) }

@@ -167,6 +167,9 @@ extension DeliverySettings {
       .value(
         "lanes", \.lanes, .integer(0...256), "Threads that own connections; 0: one for each processor core."),
       .group("retryBackoff", \.retryBackoff, BackoffSettings.group),
+      .value(
+        "giveUpAfter", \.giveUpAfter, .duration(.seconds(1)...(.seconds(604_800))),
+        "How long after its request a notification whose app cannot be reached is given up."),
     ],
     check: { delivery, value, path, context in
       if delivery.maxInFlightPerApp > delivery.maxInFlight, let member = value.member("maxInFlightPerApp") {
