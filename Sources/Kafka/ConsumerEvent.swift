@@ -2,14 +2,17 @@ package import Wire
 
 /// What a poll of the consumer can bring beside records.
 package enum ConsumerEvent: Sendable {
-  /// The group gives these partitions to us. Nothing is fetched from them, and the group waits, until
-  /// `Consumer.assign` is called: also with an empty list.
+  /// The group gives these partitions to us. Nothing is fetched, and the group waits, until `Consumer.assign` is
+  /// called: also with an empty list.
   ///
   /// With an eager assignor this is the whole assignment; with a cooperative one, what comes in addition.
   case assign([PartitionID])
 
-  /// The group wants these partitions back. It waits until `Consumer.unassign` is called, for `max.poll.interval.ms`
-  /// at the most; records of theirs may still be polled until then. Before that is the time to commit.
+  /// The group wants these partitions back, and waits until `Consumer.unassign` is called, for `max.poll.interval.ms`
+  /// at the most. Before that is the time to commit.
+  ///
+  /// Until the answer the library fetches from no partition at all, also from those that stay: a slow answer is a
+  /// stall. What it fetched before may still be polled.
   ///
   /// `lost` partitions may already belong to another member: a commit would be refused. They must be unassigned all
   /// the same.

@@ -12,6 +12,9 @@ package final class Producer {
   private let client: KafkaClient
   private var topics: [OpaquePointer] = unsafe []
   private var names: [String] = []
+  /// Records that were queued and whose reports have not been handed out. The library's own count takes in log lines
+  /// and other events too.
+  package private(set) var outstanding = 0
   /// A batch of reports that was not drained to its end.
   private var unfinished: Event?
   private var isClosed = false
@@ -73,7 +76,10 @@ package final class Producer {
         client.handle, topics[topic.index], partition ?? RD_KAFKA_PARTITION_UA, key, keySize, value, valueSize, list,
         timestamp?.milliseconds ?? 0, UnsafeMutableRawPointer(bitPattern: UInt(ticket)))
     }
-    if code == RD_KAFKA_RESP_ERR_NO_ERROR { return .queued }
+    if code == RD_KAFKA_RESP_ERR_NO_ERROR {
+      outstanding += 1
+      return .queued
+    }
     // The list is the library's only when the record is.
     if let list = unsafe list { unsafe rd_kafka_headers_destroy(list) }
     if code == RD_KAFKA_RESP_ERR__QUEUE_FULL { return .full }
@@ -101,9 +107,6 @@ package final class Producer {
     }
     return nil
   }
-
-  /// Records that were queued and whose reports have not been drained.
-  package var outstanding: Int { Int(unsafe rd_kafka_outq_len(client.handle)) }
 
   /// Waits until nothing is outstanding, draining as it goes: for the end of the process. Blocks for `timeout` at most.
   ///
@@ -150,6 +153,7 @@ extension Producer {
       guard let message = unsafe rd_kafka_event_message_next(event.pointer) else { return }
       unsafe reports.append(report(of: message))
       room -= 1
+      outstanding -= 1
     }
     unfinished = consume event
   }

@@ -117,7 +117,7 @@ final class Reader {
   }
 
   /// Polls until `condition` holds; false after `seconds`, which a busy machine never needs.
-  func run(seconds: Int = 60, until condition: () throws -> Bool) throws -> Bool {
+  func run(seconds: Int = 30, until condition: () throws -> Bool) throws -> Bool {
     try runTogether([self], seconds: seconds, until: condition)
   }
 
@@ -128,7 +128,7 @@ final class Reader {
 }
 
 /// Turns several readers by turns until `condition` holds.
-func runTogether(_ readers: [Reader], seconds: Int = 60, until condition: () throws -> Bool) throws -> Bool {
+func runTogether(_ readers: [Reader], seconds: Int = 30, until condition: () throws -> Bool) throws -> Bool {
   let deadline = ContinuousClock.now + .seconds(seconds)
   while ContinuousClock.now < deadline {
     for reader in readers {
@@ -162,7 +162,7 @@ final class Writer {
     } while !producer.isDrained
   }
 
-  func run(seconds: Int = 60, until condition: () -> Bool) -> Bool {
+  func run(seconds: Int = 30, until condition: () -> Bool) -> Bool {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while ContinuousClock.now < deadline {
       wakeup.reset()
