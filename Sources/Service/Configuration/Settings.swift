@@ -65,6 +65,9 @@ package struct AppSettings: Sendable {
   /// `nil`: as `delivery` says.
   package var maxConnections: Int?
   package var maxInFlight: Int?
+
+  /// The environment's word in the configuration and in records.
+  package var environmentName: String { environment.rawValue }
 }
 
 package struct TokenSettings: Sendable {

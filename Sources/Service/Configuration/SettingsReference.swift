@@ -19,20 +19,30 @@ package enum SettingsReference {
       bytes or texts such as `"32MiB"`. Relative paths start from the directory of the file that they stand in.
 
       """
-    var section: String?
-    for setting in all {
-      let dot = setting.path.lastIndex(of: ".")
-      let name = dot.map { String(setting.path[..<$0]) } ?? ""
-      if name != section {
-        section = name
-        text += "\n## \(name.isEmpty ? "Top level" : "`\(name)`")\n\n"
-        text += "| setting | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
+    for section in sections() {
+      text += "\n## \(section.name.isEmpty ? "Top level" : "`\(section.name)`")\n\n"
+      text += "| setting | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
+      for setting in section.settings {
+        let key = setting.path.dropFirst(section.name.isEmpty ? 0 : section.name.count + 1)
+        let fallback = setting.isRequired ? "required" : setting.fallback.map { "`\($0)`" } ?? "none"
+        text += "| `\(key)` | \(setting.type) | \(fallback) | \(cell(setting.allowed)) | \(cell(setting.help)) |\n"
       }
-      let key = dot.map { String(setting.path[setting.path.index(after: $0)...]) } ?? setting.path
-      let fallback = setting.isRequired ? "required" : setting.fallback.map { "`\($0)`" } ?? "none"
-      text += "| `\(key)` | \(setting.type) | \(fallback) | \(cell(setting.allowed)) | \(cell(setting.help)) |\n"
     }
     return text
+  }
+
+  /// The settings by the object they stand in, in the order in which the objects come up.
+  private static func sections() -> [(name: String, settings: [SettingDescription])] {
+    var sections: [(name: String, settings: [SettingDescription])] = []
+    for setting in all {
+      let name = setting.path.lastIndex(of: ".").map { String(setting.path[..<$0]) } ?? ""
+      if let index = sections.firstIndex(where: { $0.name == name }) {
+        sections[index].settings.append(setting)
+      } else {
+        sections.append((name, [setting]))
+      }
+    }
+    return sections
   }
 
   private static func cell(_ text: String) -> String {

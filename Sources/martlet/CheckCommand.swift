@@ -1,0 +1,122 @@
+import Service
+import Wire
+
+/// `martlet check`: says all that is wrong with a configuration, or what it comes to.
+enum CheckCommand {
+  static let command = Command(
+    "check", "Checks a configuration file and all that it names.",
+    options: [
+      Option("config", value: "FILE", "the configuration to check", isRequired: true),
+      Option(flag: "json", "the findings as one JSON object, for programs"),
+    ],
+    examples: [
+      ("martlet check --config martlet.json5", "is the configuration fit to start with?"),
+      ("martlet check --config martlet.json5 --json | jq '.problems[].path'", "the same in a pipeline"),
+    ]
+  ) { arguments in
+    let report = CheckReport(file: try arguments.required("config"))
+    Console.out(arguments.has("json") ? report.json : report.text)
+    return report.isGood ? .ok : .configuration
+  }
+}
+
+/// What was found in a configuration.
+struct CheckReport {
+  var file: String
+  /// `nil`: it cannot be used.
+  var settings: Settings?
+  var problems: [ConfigurationProblem]
+
+  var isGood: Bool { settings != nil }
+
+  init(file: String, environment: @escaping (String) -> String? = SettingsLoader.processEnvironment) {
+    self.file = file
+    do {
+      let loaded = try SettingsLoader.load(file: file, environment: environment)
+      settings = loaded.settings
+      problems = loaded.warnings
+    } catch {
+      problems = error.problems
+    }
+  }
+
+  private var errors: Int { problems.count { $0.severity == .error } }
+
+  /// A list with a mark before each finding: ✗ an error, ! a warning, ✓ in order.
+  var text: String {
+    var lines: [String] = []
+    for problem in problems { lines += Self.lines(of: problem) }
+    if let settings {
+      lines.append("✓ \(file): can be used")
+      lines.append("✓ kafka: \(settings.kafka.brokers.joined(separator: ",")), group \(settings.kafka.group)")
+      for app in settings.apps.prefix(50) { lines.append("✓ app \(app.name): \(Self.summary(of: app))") }
+      if settings.apps.count > 50 { lines.append("✓ and \(settings.apps.count - 50) more apps") }
+    } else {
+      lines.append("✗ \(file): \(errors) \(errors == 1 ? "error" : "errors"); it cannot be used")
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func lines(of problem: ConfigurationProblem) -> [String] {
+    var place = problem.file
+    if let line = problem.line { place += ":\(line)" }
+    if let column = problem.column { place += ":\(column)" }
+    let mark = problem.severity == .error ? "✗" : "!"
+    var lines = [
+      "\(mark) \(problem.path.isEmpty ? "" : "\(problem.path): ")\(problem.message)", "    at       \(place)",
+    ]
+    if let found = problem.found { lines.append("    found    \(found)") }
+    if let allowed = problem.allowed { lines.append("    allowed  \(allowed)") }
+    if let nearest = problem.nearest { lines.append("    nearest  \(nearest)") }
+    return lines
+  }
+
+  private static func summary(of app: AppSettings) -> String {
+    let credentials =
+      app.token.map { "token, key \($0.keyID), team \($0.teamID)" }
+      ?? app.certificate.map { "certificate \($0.file)" } ?? "no credentials"
+    let server = app.server.map { ", to \($0.host):\($0.port)" } ?? ""
+    return "\(app.bundleID), \(app.environmentName), \(credentials)\(server)"
+  }
+
+  /// The same for programs: `ok`, `file`, `apps` and `problems`.
+  var json: String {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("ok")
+    writer.bool(isGood)
+    writer.key("file")
+    writer.string(file)
+    writer.key("apps")
+    writer.integer(settings?.apps.count ?? 0)
+    writer.key("problems")
+    writer.beginArray()
+    for problem in problems { Self.write(problem, to: &writer) }
+    writer.endArray()
+    writer.endObject()
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private static func write(_ problem: ConfigurationProblem, to writer: inout JSONWriter) {
+    func text(_ key: String, _ value: String?) {
+      guard let value else { return }
+      writer.key(key)
+      writer.string(value)
+    }
+    writer.beginObject()
+    text("severity", problem.severity.rawValue)
+    text("file", problem.file)
+    if let line = problem.line, let column = problem.column {
+      writer.key("line")
+      writer.integer(line)
+      writer.key("column")
+      writer.integer(column)
+    }
+    text("path", problem.path)
+    text("message", problem.message)
+    text("found", problem.found)
+    text("allowed", problem.allowed)
+    text("nearest", problem.nearest)
+    writer.endObject()
+  }
+}

@@ -1,0 +1,105 @@
+import Testing
+import Wire
+
+@testable import Service
+
+struct HealthAnswerTests {
+  private static func state(
+    turned: Duration = .seconds(1), configured: Bool = true, joined: Bool = true, draining: Bool = false,
+    apps: [HealthState.App] = [HealthState.App(name: "a", fault: nil)]
+  ) -> HealthState {
+    let now = Instant(nanoseconds: 100_000_000_000)
+    return HealthState(
+      now: now,
+      loops: [
+        .init(name: "delivery", lastTurn: now),
+        .init(name: "lane 0", lastTurn: Instant(nanoseconds: now.nanoseconds - turned.nanoseconds)),
+      ], longestTurn: .seconds(15), isConfigured: configured, hasJoinedGroup: joined, isDraining: draining, apps: apps)
+  }
+
+  private static func body(_ answer: EndpointAnswer) -> String { String(decoding: answer.body, as: UTF8.self) }
+
+  @Test
+  func loopsThatTurnAreLive() {
+    let answer = HealthAnswer.live(Self.state())
+    #expect(answer.status == 200)
+    #expect(answer.contentType == "application/json")
+    #expect(
+      Self.body(answer)
+        == #"{"status":"live","checks":[{"check":"loop delivery","ok":true},{"check":"loop lane 0","ok":true}]}"# + "\n"
+    )
+  }
+
+  @Test
+  func aStuckLoopIsNamed() {
+    let answer = HealthAnswer.live(Self.state(turned: .seconds(16)))
+    #expect(answer.status == 503)
+    #expect(
+      Self.body(answer).contains(
+        #"{"check":"loop lane 0","ok":false,"why":"has not turned for 16.000 s, allowed are 15.000 s"}"#))
+  }
+
+  @Test
+  func livenessDependsOnNothingOutside() {
+    let state = Self.state(configured: false, joined: false, draining: true, apps: [])
+    #expect(HealthAnswer.live(state).status == 200)
+  }
+
+  @Test
+  func readyWhenAllIsWell() { #expect(HealthAnswer.ready(Self.state()).status == 200) }
+
+  @Test(arguments: [
+    (state(configured: false), #""check":"configuration","ok":false,"why":"not loaded""#),
+    (state(joined: false), #""check":"consumer group","ok":false,"why":"not joined""#),
+    (state(draining: true), #""check":"service","ok":false,"why":"draining""#),
+    (state(apps: []), #""check":"apps","ok":false,"why":"none are configured""#),
+    (state(apps: [.init(name: "a", fault: "key \"x\" refused")]), #""apps":[{"app":"a","why":"key \"x\" refused"}]"#),
+  ])
+  func notReadySaysWhatAndWhy(state: HealthState, part: String) {
+    let answer = HealthAnswer.ready(state)
+    #expect(answer.status == 503)
+    #expect(Self.body(answer).contains(part), "\(Self.body(answer))")
+  }
+
+  @Test
+  func oneUsableAppIsEnoughAndTheOthersAreNamed() {
+    let apps = (0..<100).map { HealthState.App(name: "bad\($0)", fault: "refused") } + [.init(name: "good", fault: nil)]
+    let answer = HealthAnswer.ready(Self.state(apps: apps))
+    #expect(answer.status == 200)
+    #expect(Self.body(answer).contains(#""faulty_apps":100"#))
+    #expect(!Self.body(answer).contains("bad99"))
+  }
+
+  @Test(arguments: [
+    ("GET", "/healthz", 200), ("HEAD", "/readyz?verbose=1", 200), ("GET", "/metrics", 200), ("POST", "/metrics", 405),
+    ("GET", "/", 404), ("GET", "/metrics/", 404), ("DELETE", "/x", 404),
+  ])
+  func pathsLeadToTheirAnswers(method: String, target: String, status: Int) {
+    let answer = EndpointRoutes.answer(
+      method: method, target: target,
+      metrics: { MetricsAnswer.answer(Registry(versions: .test).snapshot(), process: nil) }, health: { Self.state() })
+    #expect(answer.status == status)
+    if status == 404 { for path in EndpointRoutes.paths { #expect(Self.body(answer).contains(path)) } }
+    if status == 405 { #expect(answer.extraHeader?.name == "Allow") }
+  }
+
+  @Test
+  func theBoardGathersWhatItIsTold() {
+    let board = HealthBoard(longestTurn: .seconds(15))
+    let start = Instant(nanoseconds: 0)
+    let heartbeat = board.makeHeartbeat("delivery", now: start)
+    #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
+    board.setApps([.init(name: "a", fault: nil)])
+    board.setJoinedGroup(true)
+    #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 200)
+    board.setFault("refused", ofApp: "a")
+    #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
+    let later = start + .seconds(20)
+    #expect(HealthAnswer.live(board.snapshot(at: later)).status == 503)
+    heartbeat.beat(at: later)
+    #expect(HealthAnswer.live(board.snapshot(at: later)).status == 200)
+    board.setFault(nil, ofApp: "a")
+    board.setDraining()
+    #expect(HealthAnswer.ready(board.snapshot(at: later)).status == 503)
+  }
+}

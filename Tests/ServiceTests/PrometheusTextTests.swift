@@ -1,0 +1,126 @@
+import APNs
+import Delivery
+import Glibc
+import Testing
+import Wire
+
+@testable import Service
+
+struct PrometheusTextTests {
+  private let registry = Registry(versions: .test)
+  private let process = ProcessSample(
+    cpuNanoseconds: 1_500_000_000, residentBytes: 4096, openDescriptors: 7,
+    startTime: UnixTime(milliseconds: 1_790_000_000_250))
+
+  private func text() -> String {
+    String(decoding: PrometheusText.render(registry.snapshot(), process: process), as: UTF8.self)
+  }
+
+  private func lines() -> [Substring] { text().split(separator: "\n") }
+
+  private func fill() {
+    registry.setApps(["shop-ios", "legacy"], configured: 2)
+    registry.setPartitions([
+      PartitionSample(topic: "push.requests", partition: 3, lag: 42, isPaused: true),
+      PartitionSample(topic: "push.requests", partition: 4, lag: nil, isPaused: false),
+    ])
+    let shard = registry.makeShard()
+    shard.add(.notifications(.delivered), app: AppIndex(0), 12)
+    shard.add(.rejections(.unregistered), app: AppIndex(1), 2)
+    shard.add(.rejections(.unknown), app: AppIndex(1))
+    shard.add(.inFlight, app: AppIndex(0), -1)
+    shard.add(.invalid(.badToken), 5)
+    shard.observe(.endToEnd, .milliseconds(40))
+    shard.observe(.endToEnd, .seconds(90))
+    shard.observe(.endToEnd, .seconds(-3))
+  }
+
+  @Test(arguments: [
+    "martlet_notifications_total{app=\"shop-ios\",status=\"delivered\"} 12",
+    "martlet_notifications_total{app=\"unknown\",status=\"invalid\"} 0",
+    "martlet_rejections_total{app=\"legacy\",reason=\"Unregistered\"} 2",
+    "martlet_rejections_total{app=\"legacy\",reason=\"other\"} 1",
+    "martlet_attempts_total{app=\"legacy\"} 0",
+    // Below 0 only while a step is seen and its counterpart is not.
+    "martlet_in_flight_notifications{app=\"shop-ios\"} 0",
+    "martlet_requests_invalid_total{rule=\"BadToken\"} 5",
+    "martlet_end_to_end_seconds_bucket{le=\"0.001\"} 1",
+    "martlet_end_to_end_seconds_bucket{le=\"0.05\"} 2",
+    "martlet_end_to_end_seconds_bucket{le=\"60\"} 2",
+    "martlet_end_to_end_seconds_bucket{le=\"+Inf\"} 3",
+    "martlet_end_to_end_seconds_sum 90.040000000",
+    "martlet_end_to_end_seconds_count 3",
+    "martlet_consumer_lag_records{topic=\"push.requests\",partition=\"3\"} 42",
+    "martlet_assigned_partitions 2",
+    "martlet_paused_partitions 1",
+    "martlet_configured_apps 2",
+    "martlet_build_info{version=\"1.2.3\",librdkafka=\"2.0.2\",nghttp2=\"1.52.0\",openssl=\"3.0.1\"} 1",
+    "process_cpu_seconds_total 1.500000000",
+    "process_start_time_seconds 1790000000.250000000",
+  ])
+  func showsTheNumber(line: String) {
+    fill()
+    #expect(lines().contains { $0 == line }, "\(text())")
+  }
+
+  @Test
+  func seriesOfZeroReasonsAreLeftOut() {
+    fill()
+    #expect(!text().contains("reason=\"BadTopic\""))
+    #expect(!text().contains("partition=\"4\""))
+  }
+
+  @Test
+  func everyMetricIsIntroducedOnceAndItsLinesFollow() {
+    fill()
+    var introduced: [String] = []
+    var current = ""
+    for line in lines() {
+      let words = line.split(separator: " ")
+      if line.hasPrefix("# HELP") {
+        current = String(words[2])
+        introduced.append(current)
+      } else if line.hasPrefix("# TYPE") {
+        #expect(words[2] == current[...])
+      } else {
+        #expect(line.hasPrefix(current), "\(line) below \(current)")
+      }
+    }
+    #expect(introduced == MetricCatalogue.all.map(\.name))
+  }
+
+  @Test
+  func seriesAreBoundedWhateverComes() {
+    registry.setApps(["a"], configured: 1)
+    let shard = registry.makeShard()
+    for index in 0..<1_000 { shard.add(.notifications(.invalid), app: AppIndex(Int32(index) + 70_000)) }
+    #expect(lines().contains("martlet_notifications_total{app=\"unknown\",status=\"invalid\"} 1000"))
+    #expect(lines().count < 400)
+  }
+
+  @Test
+  func labelsAreEscaped() {
+    #expect(String(decoding: PrometheusText.label("app", "a\"b\\c\nd"), as: UTF8.self) == "app=\"a\\\"b\\\\c\\nd\"")
+  }
+
+  @Test(.enabled(if: unsafe access("/usr/bin/promtool", X_OK) == 0))
+  func promtoolAcceptsIt() throws {
+    fill()
+    let files = try TemporaryFiles()
+    let path = try files.write("metrics.txt", text())
+    guard let pipe = unsafe popen("/usr/bin/promtool check metrics < \(path) 2>&1", "r") else {
+      Issue.record("promtool was not started")
+      return
+    }
+    var output: [UInt8] = []
+    while case let byte = unsafe fgetc(pipe), byte != EOF { output.append(UInt8(truncatingIfNeeded: byte)) }
+    #expect(unsafe pclose(pipe) == 0)
+    #expect(output.isEmpty, "\(String(decoding: output, as: UTF8.self))")
+  }
+
+  @Test
+  func theProcessIsSampled() {
+    let sample = ProcessSample.now(startTime: UnixTime(milliseconds: 1))
+    #expect(sample.cpuNanoseconds > 0 && sample.residentBytes > 1_000_000 && sample.openDescriptors >= 3)
+  }
+}
