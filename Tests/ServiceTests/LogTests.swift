@@ -38,7 +38,7 @@ struct LogTests {
       [.app("shop"), .status(403), .reason(.invalidProviderToken), .duration(.milliseconds(1_250)), .partition(3)])
     #expect(
       lines.all == [
-        #"{"time":"2026-09-21T13:46:41.000Z","level":"warning","code":"app.refused","#
+        #"{"time":"2026-09-21T14:13:21.000Z","level":"warning","code":"app.refused","#
           + #""message":"APNs refused the credentials","app":"shop","http_status":403,"reason":"InvalidProviderToken","#
           + #""duration_seconds":1.250,"partition":3}"# + "\n"
       ])
@@ -47,7 +47,7 @@ struct LogTests {
   @Test
   func textIsForPeople() {
     lines.log(format: .text).info("started", "Started", [.version("1.0"), .cause(CauseText("two words"))])
-    #expect(lines.all == ["2026-09-21T13:46:41.000Z INFO    Started [started] version=1.0 cause=\"two words\"\n"])
+    #expect(lines.all == ["2026-09-21T14:13:21.000Z INFO    Started [started] version=1.0 cause=\"two words\"\n"])
   }
 
   @Test(arguments: [LogSettings.Format.json, .text])

@@ -19,6 +19,8 @@ struct SignalsTests {
     let (stream, continuation) = AsyncStream.makeStream(of: SignalRequest.self)
     #expect(Signals.install { continuation.yield($0) })
     #expect(!Signals.install { _ in })
+    // Whoever stops the test run must still be heard.
+    defer { for signal in [SIGTERM, SIGINT, SIGHUP] { _ = unsafe Glibc.signal(signal, SIG_DFL) } }
     var requests = stream.makeAsyncIterator()
     kill(getpid(), SIGHUP)
     #expect(await requests.next() == .reload)

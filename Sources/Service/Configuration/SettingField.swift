@@ -15,6 +15,8 @@ package struct SettingDescription: Sendable, Equatable {
 struct SettingField<Root: Sendable>: Sendable {
   var name: String
   var isRequired: Bool
+  /// Whether it is an object of settings; what is missing is then told of these.
+  var isGroup = false
   /// Reads the value into the root, or notes problems.
   var read: @Sendable (ConfigurationValue, _ path: String, inout Root, inout ReadingContext) -> Void
   /// Describes it, and what lies below it.
@@ -53,7 +55,7 @@ struct SettingField<Root: Sendable>: Sendable {
   static func group<Inner: Sendable>(
     _ name: String, _ place: any WritableKeyPath<Root, Inner> & Sendable, _ group: SettingGroup<Inner>
   ) -> Self {
-    Self(name: name, isRequired: false) { value, path, root, context in
+    Self(name: name, isRequired: false, isGroup: true) { value, path, root, context in
       group.read(value, at: path, into: &root[keyPath: place], &context)
     } describe: { path, defaults in
       group.describe(under: path, defaults: defaults[keyPath: place])
@@ -104,7 +106,12 @@ struct SettingGroup<Root: Sendable>: Sendable {
       }
     }
     for field in fields where field.isRequired && !members.contains(where: { $0.key == field.name }) {
-      context.report("missing, and it has no default", at: SettingPath.join(path, field.name), offset: value.offset)
+      let fieldPath = SettingPath.join(path, field.name)
+      if field.isGroup {
+        field.read(ConfigurationValue(.object([]), offset: value.offset), fieldPath, &root, &context)
+      } else {
+        context.report("missing, and it has no default", at: fieldPath, offset: value.offset)
+      }
     }
     check(root, value, path, &context)
   }

@@ -40,16 +40,14 @@ extension SettingType where Value == String {
       return nil
     }
     // Somebody who puts the secret itself here must not find it in a log.
-    guard text.contains("/") || text.contains("."), !text.contains("\n"), !text.contains("-----") else {
-      context.report(
-        "this is no path; a secret itself must not stand here", at: path, offset: value.offset,
-        allowed: "the path of a readable file")
-      return nil
-    }
+    let isText = text.contains("\n") || text.contains("-----")
     let resolved = FileProbe.resolve(text, from: context.source.directory)
-    context.namedFiles.append(resolved)
-    if let fault = FileProbe.faultOfReading(file: resolved) {
-      context.mismatch(fault, value, at: path, allowed: "the path of a readable file")
+    if !isText { context.namedFiles.append(resolved) }
+    if let fault = isText ? "a text, not a path" : FileProbe.faultOfReading(file: resolved) {
+      let isShown = !isText && !value.fromEnvironment && (text.contains("/") || text.contains("."))
+      context.report(
+        fault, at: path, offset: value.offset, found: isShown ? value.summary : nil,
+        allowed: "the path of a readable file")
       return nil
     }
     return resolved
