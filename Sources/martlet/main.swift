@@ -1,7 +1,13 @@
 import Glibc
+import Service
 
 /// Every command, in the order of the help.
-let program = Program(commands: [CheckCommand.command, SettingsCommand.command], libraries: [])
+let program = Program(
+  commands: [RunCommand.command, CheckCommand.command, SettingsCommand.command],
+  libraries: [
+    ("librdkafka", BuildVersions.current.librdkafka), ("nghttp2", BuildVersions.current.nghttp2),
+    ("OpenSSL", BuildVersions.current.openssl),
+  ])
 
 let status = await program.run(Array(Swift.CommandLine.arguments.dropFirst()))
 exit(status.rawValue)
