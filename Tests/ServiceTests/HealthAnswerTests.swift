@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import Wire
 
@@ -87,7 +88,8 @@ struct HealthAnswerTests {
   func theBoardGathersWhatItIsTold() {
     let board = HealthBoard(longestTurn: .seconds(15))
     let start = Instant(nanoseconds: 0)
-    let heartbeat = board.makeHeartbeat("delivery", now: start)
+    let lastTurn = Mutex(start)
+    board.watch("delivery", lastTurn: { lastTurn.withLock { $0 } })
     #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
     board.setApps([.init(name: "a", fault: nil)])
     board.setJoinedGroup(true)
@@ -96,7 +98,7 @@ struct HealthAnswerTests {
     #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
     let later = start + .seconds(20)
     #expect(HealthAnswer.live(board.snapshot(at: later)).status == 503)
-    heartbeat.beat(at: later)
+    lastTurn.withLock { $0 = later }
     #expect(HealthAnswer.live(board.snapshot(at: later)).status == 200)
     board.setFault(nil, ofApp: "a")
     board.setDraining()

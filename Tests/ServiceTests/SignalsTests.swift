@@ -20,7 +20,7 @@ struct SignalsTests {
     #expect(Signals.install { continuation.yield($0) })
     #expect(!Signals.install { _ in })
     // Whoever stops the test run must still be heard.
-    defer { for signal in [SIGTERM, SIGINT, SIGHUP] { _ = unsafe Glibc.signal(signal, SIG_DFL) } }
+    defer { for signal in [SIGTERM, SIGINT, SIGHUP] { _ = Glibc.signal(signal, SIG_DFL) } }
     var requests = stream.makeAsyncIterator()
     kill(getpid(), SIGHUP)
     #expect(await requests.next() == .reload)
