@@ -246,6 +246,10 @@ extension HTTP2Client: ByteStreamDelegate {
     if reason == nil, !wasWanted {
       reason = error ?? TransportError(.endedEarly, stream.peer, "the server closed the connection")
     }
+    if let refused = reason, refused.kind == .applicationProtocol, ending == nil {
+      let cause = "ALPN: we offered \"h2\" and the server did not choose it (\(refused.cause)); HTTP/2 is needed"
+      reason = TransportError(.applicationProtocol, refused.subject, cause, code: refused.code)
+    }
     self.stream = nil
     let delegate = exchange(&delegate, with: nil)
     delegate?.clientClosed(self, reason)
