@@ -1,9 +1,9 @@
 import CNGHTTP2
 
-/// The way from nghttp2 to `HTTP2Session`.
+/// The way from nghttp2 to a session's state.
 ///
 /// nghttp2 calls these on the thread that is inside `nghttp2_session_mem_recv` or `nghttp2_session_mem_send`, that is
-/// inside a method of the session whose pointer comes back as `user_data`: it is alive, and no other thread is in it.
+/// inside a method of the session whose state comes back as `user_data`: it is alive, and no other thread is in it.
 /// Pointers that a callback is given die when it returns.
 enum HTTP2Callbacks {
   /// The table of callbacks; whoever makes it frees it, nghttp2 copies it.
@@ -46,13 +46,13 @@ enum HTTP2Callbacks {
     unsafe nghttp2_data_provider(source: nghttp2_data_source(fd: slot), read_callback: onReadBody)
   }
 
-  /// Runs the method on the session that nghttp2 was given.
+  /// Runs the method on the state that nghttp2 was given.
   @inline(__always)
-  fileprivate static func session<Result>(
-    _ userData: UnsafeMutableRawPointer?, otherwise: Result, _ method: (HTTP2Session) -> Result
+  fileprivate static func withState<Result>(
+    _ userData: UnsafeMutableRawPointer?, otherwise: Result, _ method: (inout HTTP2SessionState) -> Result
   ) -> Result {
     guard let userData = unsafe userData else { return otherwise }
-    return unsafe Unmanaged<HTTP2Session>.fromOpaque(userData)._withUnsafeGuaranteedRef { method($0) }
+    return unsafe method(&userData.assumingMemoryBound(to: HTTP2SessionState.self).pointee)
   }
 }
 
@@ -62,7 +62,7 @@ private let callbackFailure = NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
 
 private func onBeginHeaders(_: OpaquePointer?, frame: Frame?, userData: UserData?) -> Int32 {
   guard let frame = unsafe frame else { return callbackFailure }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     unsafe $0.headersBegan(frame.pointee.hd.stream_id, category: frame.pointee.headers.cat)
     return 0
   }
@@ -74,7 +74,7 @@ private func onHeader(
   valueCount: Int, flags: UInt8, userData: UserData?
 ) -> Int32 {
   guard let frame = unsafe frame else { return callbackFailure }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     let isKept = unsafe $0.field(
       frame.pointee.hd.stream_id, name: UnsafeBufferPointer(start: name, count: nameCount),
       value: UnsafeBufferPointer(start: value, count: valueCount))
@@ -85,7 +85,7 @@ private func onHeader(
 private func onData(
   _: OpaquePointer?, flags: UInt8, id: Int32, data: UnsafePointer<UInt8>?, count: Int, userData: UserData?
 ) -> Int32 {
-  unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     unsafe $0.dataArrived(id, UnsafeBufferPointer(start: data, count: count))
     return 0
   }
@@ -93,19 +93,19 @@ private func onData(
 
 private func onFrame(_: OpaquePointer?, frame: Frame?, userData: UserData?) -> Int32 {
   guard let frame = unsafe frame else { return callbackFailure }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) { session in
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) { state in
     let head = unsafe frame.pointee.hd
     let isEnd = head.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
     let isAcknowledgement = head.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0
     switch UInt32(head.type) {
-    case NGHTTP2_HEADERS.rawValue: session.headersComplete(head.stream_id, ended: isEnd)
-    case NGHTTP2_DATA.rawValue: if isEnd { session.dataEnded(head.stream_id) }
+    case NGHTTP2_HEADERS.rawValue: state.headersComplete(head.stream_id, ended: isEnd)
+    case NGHTTP2_DATA.rawValue: if isEnd { state.dataEnded(head.stream_id) }
     case NGHTTP2_SETTINGS.rawValue:
-      if isAcknowledgement { session.settingsAcknowledged() } else { session.settingsArrived() }
-    case NGHTTP2_PING.rawValue: if isAcknowledgement { session.pingAcknowledged() }
+      if isAcknowledgement { state.settingsAcknowledged() } else { state.settingsArrived() }
+    case NGHTTP2_PING.rawValue: if isAcknowledgement { state.pingAcknowledged() }
     case NGHTTP2_GOAWAY.rawValue:
       let goAway = unsafe frame.pointee.goaway
-      unsafe session.goAwayArrived(
+      unsafe state.goAwayArrived(
         lastStream: goAway.last_stream_id, code: goAway.error_code,
         debugData: UnsafeBufferPointer(start: goAway.opaque_data, count: goAway.opaque_data_len))
     default: break
@@ -115,7 +115,7 @@ private func onFrame(_: OpaquePointer?, frame: Frame?, userData: UserData?) -> I
 }
 
 private func onStreamClose(_: OpaquePointer?, id: Int32, code: UInt32, userData: UserData?) -> Int32 {
-  unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     $0.streamClosed(id, code: code)
     return 0
   }
@@ -124,7 +124,7 @@ private func onStreamClose(_: OpaquePointer?, id: Int32, code: UInt32, userData:
 /// A request that cannot be sent any more (after GOAWAY, or taken back) surely never reached the peer.
 private func onFrameNotSent(_: OpaquePointer?, frame: Frame?, error: Int32, userData: UserData?) -> Int32 {
   guard let frame = unsafe frame, unsafe UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue else { return 0 }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     unsafe $0.requestNotSent(frame.pointee.hd.stream_id)
     return 0
   }
@@ -136,7 +136,7 @@ private func onReadBody(
   source: UnsafeMutablePointer<nghttp2_data_source>?, userData: UserData?
 ) -> Int {
   guard let flags = unsafe flags, let source = unsafe source else { return Int(callbackFailure) }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: Int(callbackFailure)) {
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: Int(callbackFailure)) {
     let (count, isLast) = unsafe $0.bodyStretch(slot: source.pointee.fd, room: room)
     unsafe flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
     if isLast { unsafe flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
@@ -149,7 +149,7 @@ private func onSendData(
   source: UnsafeMutablePointer<nghttp2_data_source>?, userData: UserData?
 ) -> Int32 {
   guard let source = unsafe source else { return callbackFailure }
-  return unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  return unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     unsafe $0.sendBody(
       slot: source.pointee.fd, frameHeader: UnsafeBufferPointer(start: frameHeader, count: 9), count: count)
   }
@@ -159,7 +159,7 @@ private func onSendData(
 private func onError(
   _: OpaquePointer?, code: Int32, message: UnsafePointer<CChar>?, count: Int, userData: UserData?
 ) -> Int32 {
-  unsafe HTTP2Callbacks.session(userData, otherwise: callbackFailure) {
+  unsafe HTTP2Callbacks.withState(userData, otherwise: callbackFailure) {
     let text = unsafe UnsafeRawBufferPointer(start: message, count: min(count, 256))
     unsafe $0.complained(String(decoding: text, as: UTF8.self))
     return 0
