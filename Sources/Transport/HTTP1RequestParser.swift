@@ -149,14 +149,14 @@ extension HTTP1RequestParser {
     guard line.count <= lineLimit else { throw Refusal(414) }
     let words = head[line].split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard words.count == 3, !words[0].isEmpty, words[0].allSatisfy(HTTP1Text.isTokenByte) else { throw Refusal(400) }
-    let isVersion1_0 = try checkVersion(words[2])
+    let isHTTP10 = try checkVersion(words[2])
     guard let method = HTTP1Request.Method(rawValue: String(decoding: words[0], as: UTF8.self)) else {
       throw Refusal(405)
     }
     let (path, query) = try target(words[1])
     var fields: [(name: Range<Int>, value: Range<Int>)] = []
     for line in lines { fields.append(try field(head, line)) }
-    let keepsAlive = try checkFraming(head, fields, isVersion1_0: isVersion1_0)
+    let keepsAlive = try checkFraming(head, fields, isHTTP10: isHTTP10)
     return HTTP1Request(method: method, path: path, query: query, keepsAlive: keepsAlive, head: head, fields: fields)
   }
 
@@ -201,10 +201,10 @@ extension HTTP1RequestParser {
 
   /// Host as it must be (RFC 9112 section 3.2), no body, and whether the connection goes on.
   private static func checkFraming(
-    _ head: [UInt8], _ fields: [(name: Range<Int>, value: Range<Int>)], isVersion1_0: Bool
+    _ head: [UInt8], _ fields: [(name: Range<Int>, value: Range<Int>)], isHTTP10: Bool
   ) throws(Refusal) -> Bool {
     var hosts = 0
-    var keepsAlive = !isVersion1_0
+    var keepsAlive = !isHTTP10
     for (name, value) in fields {
       if HTTP1Text.same(head[name], "host") { hosts += 1 }
       if HTTP1Text.same(head[name], "transfer-encoding") { throw Refusal(413) }
@@ -219,7 +219,7 @@ extension HTTP1RequestParser {
         }
       }
     }
-    guard hosts == 1 || (hosts == 0 && isVersion1_0) else { throw Refusal(400) }
+    guard hosts == 1 || (hosts == 0 && isHTTP10) else { throw Refusal(400) }
     return keepsAlive
   }
 }

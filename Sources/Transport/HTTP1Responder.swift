@@ -60,7 +60,7 @@ package struct HTTP1Response: Sendable {
   func head(closes: Bool, now: UnixTime) -> String {
     var text = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
     text += "Date: \(HTTPDate.text(now))\r\nContent-Type: \(Self.line(contentType))\r\n"
-    text += "Content-Length: \(body.count)\r\n"
+    if status != 204 { text += "Content-Length: \(body.count)\r\n" }
     for (name, value) in headers { text += "\(Self.line(name)): \(Self.line(value))\r\n" }
     if closes { text += "Connection: close\r\n" }
     return text + "\r\n"

@@ -16,9 +16,15 @@ package protocol HTTP2ClientDelegate: AnyObject {
   /// `debugData` is cut at the limit. Streams above `lastStream` fail as `.refused` right after this.
   func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8])
   func clientPingAcknowledged(_ client: HTTP2Client)
+  /// The output has fallen from its high-water mark: where `submit` failed for that, it may work again.
+  func clientDrained(_ client: HTTP2Client)
   /// The end: once, and last, after each tag got its word. `nil`: closed by us, drained, or ended by the peer after
   /// its GOAWAY.
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?)
+}
+
+extension HTTP2ClientDelegate {
+  package func clientDrained(_ client: HTTP2Client) {}
 }
 
 /// One HTTP/2 connection to a server: requests in, responses out, many at a time.
@@ -234,7 +240,10 @@ extension HTTP2Client: ByteStreamDelegate {
     scheduleTurn()
   }
 
-  package func streamDrained(_ stream: ByteStream) { scheduleTurn() }
+  package func streamDrained(_ stream: ByteStream) {
+    flush()
+    if hasRoom { delegate?.clientDrained(self) }
+  }
 
   package func streamClosed(_ stream: ByteStream, _ error: TransportError?) {
     let wasWanted = mustClose || receivedGoAway || state == .draining || state == .closing

@@ -14,7 +14,7 @@ package protocol HTTP2ServerDelegate: AnyObject {
   func serverPingAcknowledged(_ connection: HTTP2ServerConnection)
   /// The client is leaving.
   func serverGoAway(_ connection: HTTP2ServerConnection, lastStream: Int32, code: UInt32, debugData: [UInt8])
-  /// The end, once and last. `nil`: in good order.
+  /// The end, once and last. `nil`: in good order. Streams that are open then are not told of one by one.
   func serverClosed(_ connection: HTTP2ServerConnection, _ error: TransportError?)
 }
 
@@ -91,6 +91,7 @@ package final class HTTP2ServerConnection: @unchecked Sendable {
   private var isTurnScheduled = false
   private var isOpen = false
   private var isSilent = false
+  private var clientIsLeaving = false
   private var mustClose = false
   private var isClosing = false
 
@@ -204,7 +205,8 @@ package final class HTTP2ServerConnection: @unchecked Sendable {
     } catch {
       return finish(violation(error))
     }
-    if session.isFinished { finish(nil) }
+    // After our own GOAWAY the connection stays, as long as the client likes.
+    if clientIsLeaving && session.isFinished { finish(nil) }
   }
 
   private func violation(_ error: HTTP2SessionError) -> TransportError {
@@ -274,6 +276,7 @@ extension HTTP2ServerConnection: HTTP2ServerEvents {
   func pingAcknowledged() { delegate?.serverPingAcknowledged(self) }
 
   func goAwayArrived(_ goAway: HTTP2GoAway) {
+    clientIsLeaving = true
     delegate?.serverGoAway(self, lastStream: goAway.lastStream, code: goAway.code, debugData: goAway.debugData)
   }
 }

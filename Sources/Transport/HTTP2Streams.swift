@@ -82,7 +82,8 @@ struct HTTP2StreamTable {
     slots[Int(slot)].tag = 0
     slots[Int(slot)].outgoing = Bytes([])
     slots[Int(slot)].sent = 0
-    if slots[Int(slot)].message.body.capacity > Self.keptCapacity {
+    let message = (slots[Int(slot)].message.body.capacity, slots[Int(slot)].message.fields.capacity)
+    if max(message.0, message.1) > Self.keptCapacity {
       slots[Int(slot)].message = HTTP2Message()
     } else {
       slots[Int(slot)].message.removeAll()

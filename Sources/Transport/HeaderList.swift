@@ -37,6 +37,9 @@ package struct HeaderList: Sendable {
   /// The size by the rule of RFC 9113 section 6.5.2 (SETTINGS_MAX_HEADER_LIST_SIZE): names, values and 32 bytes each.
   package var listSize: Int { bytes.count + 32 * fields.count }
 
+  /// How many bytes of names and values fit without an allocation.
+  var capacity: Int { bytes.capacity }
+
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     fields.removeAll(keepingCapacity: true)

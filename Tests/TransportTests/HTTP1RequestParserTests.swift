@@ -60,47 +60,49 @@ import Testing
     #expect(try #require(Self.request(text)).keepsAlive == keepsAlive)
   }
 
-  @Test(arguments: [
-    ("GET http://example/x?q HTTP/1.1\r\nHost: a\r\n\r\n", "/x", "q"),
-    ("GET HTTPS://example HTTP/1.1\r\nHost: a\r\n\r\n", "/", nil),
-    ("GET http://example?q HTTP/1.1\r\nHost: a\r\n\r\n", "/", "q"),
-    ("\r\n\r\nGET /lf HTTP/1.1\nHost: a\n\n", "/lf", nil),
-    ("GET /? HTTP/1.0\r\n\r\n", "/", ""),
-    ("GET /zero HTTP/1.1\r\nHost:\r\nContent-Length: 0\r\n\r\n", "/zero", nil),
-  ] as [(String, String, String?)])
+  @Test(
+    arguments: [
+      ("GET http://example/x?q HTTP/1.1\r\nHost: a\r\n\r\n", "/x", "q"),
+      ("GET HTTPS://example HTTP/1.1\r\nHost: a\r\n\r\n", "/", nil),
+      ("GET http://example?q HTTP/1.1\r\nHost: a\r\n\r\n", "/", "q"),
+      ("\r\n\r\nGET /lf HTTP/1.1\nHost: a\n\n", "/lf", nil),
+      ("GET /? HTTP/1.0\r\n\r\n", "/", ""),
+      ("GET /zero HTTP/1.1\r\nHost:\r\nContent-Length: 0\r\n\r\n", "/zero", nil),
+    ] as [(String, String, String?)])
   func targetsInBothForms(text: String, path: String, query: String?) throws {
     let request = try #require(Self.request(text))
     #expect(request.path == path)
     #expect(request.query == query)
   }
 
-  @Test(arguments: [
-    ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
-    ("get / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
-    ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 405),
-    ("GET /\r\n\r\n", 400),
-    ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    (" GET / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ("G@T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ("GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ("GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    ("GET / HTTP/1\r\nHost: a\r\n\r\n", 400),
-    ("GET / http/1.1\r\nHost: a\r\n\r\n", 400),
-    ("PRI * HTTP/2.0\r\n\r\n", 505),
-    ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
-    ("GET / HTTP/1.1\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", 413),
-    ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 400),
-    ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
-  ] as [(String, UInt16)])
+  @Test(
+    arguments: [
+      ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+      ("get / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+      ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+      ("GET /\r\n\r\n", 400),
+      ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      (" GET / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      ("G@T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      ("GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      ("GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+      ("GET / HTTP/1\r\nHost: a\r\n\r\n", 400),
+      ("GET / http/1.1\r\nHost: a\r\n\r\n", 400),
+      ("PRI * HTTP/2.0\r\n\r\n", 505),
+      ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+      ("GET / HTTP/1.1\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", 413),
+      ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
+    ] as [(String, UInt16)])
   func whatIsNotAllowedIsRefused(text: String, status: UInt16) {
     #expect(Self.refusal(text) == status)
   }

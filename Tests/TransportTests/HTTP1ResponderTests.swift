@@ -1,62 +1,8 @@
-import Testing
 import TestSupport
+import Testing
 import Wire
 
 @testable import Transport
-
-/// A client that sends bytes as they are and keeps all that it is sent.
-private final class RawClient: ByteStreamDelegate, @unchecked Sendable {  // touched on the loop only; `state` is shared
-  struct State: Sendable {
-    var opened = false
-    var received: [UInt8] = []
-    var closed = false
-    var error: TransportError?
-  }
-
-  let loop: EventLoop
-  let state = Monitor(State())
-  private var stream: ByteStream?
-
-  init(_ loop: EventLoop, _ endpoint: Endpoint, sending text: String = "", paused: Bool = false) {
-    self.loop = loop
-    loop.execute {
-      let stream = ByteStream.connect(
-        on: loop, to: endpoint, tls: nil, deadline: loop.now + .seconds(20), delegate: self)
-      self.stream = stream
-      stream.write(Array(text.utf8).span)
-      if paused { stream.pauseReading() }
-    }
-  }
-
-  func send(_ text: String) { loop.execute { self.stream?.write(Array(text.utf8).span) } }
-  func abort() { loop.execute { self.stream?.abort() } }
-
-  func streamOpened(_ stream: ByteStream) { state.update { $0.opened = true } }
-  func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>) {
-    var copy: [UInt8] = []
-    for index in bytes.indices { copy.append(bytes[index]) }
-    state.update { [copy] in $0.received += copy }
-  }
-  func streamDrained(_ stream: ByteStream) {}
-  func streamClosed(_ stream: ByteStream, _ error: TransportError?) {
-    state.update {
-      $0.closed = true
-      $0.error = error
-    }
-  }
-
-  /// All that was received until the server closed.
-  func textAtTheEnd() -> String {
-    _ = state.wait { $0.closed }
-    return String(decoding: state.value.received, as: UTF8.self)
-  }
-
-  func waitFor(_ text: String, times: Int = 1) -> Bool {
-    state.wait { state in
-      String(decoding: state.received, as: UTF8.self).split(separator: text, omittingEmptySubsequences: false).count > times
-    }
-  }
-}
 
 /// A responder and a loop of its own, for the time of `run`.
 private final class Fixture {
@@ -93,7 +39,7 @@ private final class Fixture {
   func exchange(_ text: String) -> String { client(text).textAtTheEnd() }
 
   func client(_ text: String = "", paused: Bool = false) -> RawClient {
-    RawClient(loop, endpoint, sending: text, paused: paused)
+    RawClient(loop, endpoint, sending: Array(text.utf8), paused: paused)
   }
 }
 
@@ -220,11 +166,12 @@ private final class Fixture {
     }
   }
 
-  @Test(arguments: [
-    (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
-    (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"), (1_740_787_199, "Fri, 28 Feb 2025 23:59:59 GMT"),
-    (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
-  ] as [(Int64, String)])
+  @Test(
+    arguments: [
+      (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+      (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"), (1_740_787_199, "Fri, 28 Feb 2025 23:59:59 GMT"),
+      (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
+    ] as [(Int64, String)])
   func datesAreWrittenAsHTTPWantsThem(seconds: Int64, text: String) {
     #expect(HTTPDate.text(UnixTime(seconds: seconds)) == text)
   }

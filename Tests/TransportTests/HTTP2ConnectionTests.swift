@@ -189,6 +189,23 @@ import Wire
     }
   }
 
+  @Test func serverStaysOpenAfterItsGoAway() throws {
+    try SocketServer.run(secure: false, answer: { _, _, _ in }) { server, _ in
+      let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+      let client = RawClient(
+        server.loop, server.endpoint, sending: Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + settings)
+      #expect(client.state.wait { $0.received.count >= 9 && server.state.value.connections.count == 1 })
+      server.act { $0.goAway(code: HTTP2Code.noError) }
+      let goAway: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
+      #expect(client.state.wait { $0.received.firstRange(of: goAway) != nil })
+      server.act { $0.ping() }
+      #expect(client.state.wait { $0.received.firstRange(of: [0, 0, 8, 6, 0, 0, 0, 0, 0]) != nil })
+      #expect(!client.state.value.closed)
+      client.abort()
+      #expect(server.state.wait { $0.closedConnections == 1 })
+    }
+  }
+
   @Test func outputOfASilentServerIsBounded() throws {
     try SocketServer.run(answer: { _, _, _ in }) { server, tls in
       let client = SocketClient(server.loop, server.endpoint, tls: tls)

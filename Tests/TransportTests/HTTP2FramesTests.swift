@@ -58,14 +58,15 @@ import Wire
     #expect(words == [.failed(.reset(code: HTTP2Code.protocolError))])
   }
 
-  @Test(arguments: [
-    [0, 0, 1, 4, 0, 0, 0, 0, 0, 7],  // SETTINGS of a wrong length
-    [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],  // WINDOW_UPDATE by 0 on the connection
-    [0, 0, 0, 0, 0, 0, 0, 0, 0],  // DATA on stream 0
-    [0, 0, 5, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0x88],  // PUSH_PROMISE, which we do not allow
-    [0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1],  // a frame larger than we allow
-    [0, 0, 1, 1, 5, 0, 0, 0, 1, 0xff],  // HPACK that ends in the middle
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0, 0, 1, 4, 0, 0, 0, 0, 0, 7],  // SETTINGS of a wrong length
+      [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],  // WINDOW_UPDATE by 0 on the connection
+      [0, 0, 0, 0, 0, 0, 0, 0, 0],  // DATA on stream 0
+      [0, 0, 5, 5, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0x88],  // PUSH_PROMISE, which we do not allow
+      [0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1],  // a frame larger than we allow
+      [0, 0, 1, 1, 5, 0, 0, 0, 1, 0xff],  // HPACK that ends in the middle
+    ] as [[UInt8]])
   func violationsEndTheConnectionWithAGoAway(frame: [UInt8]) throws {
     let pair = try SessionPair()
     try pair.feed(Self.settings, to: pair.client) {}
@@ -145,6 +146,56 @@ import Wire
       try? pair.server.produce(limit: 1 << 20)
       pair.server.handEvents(toServer: pair.serverHeard)
       #expect(pair.server.streams.count <= 8)
+    }
+  }
+
+  /// Well-formed frames in no sensible order, with fields that mostly make sense.
+  @Test(arguments: [HTTP2Session.Role.client, .server]) func framesInAnyOrderNeverCrash(role: HTTP2Session.Role) throws
+  {
+    var random = SplitMix(state: 4)
+    for _ in 0..<1500 {
+      let pair = try SessionPair()
+      let session = role == .client ? pair.client : pair.server
+      pair.serverHeard.onRequest = { pair.answer($0.stream, 200, "answer") }
+      var frames: [UInt8] = role == .client ? [] : Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+      frames += Self.settings
+      if role == .client {
+        try pair.feed(Self.settings, to: session) {}
+        for tag in 0..<8 as Range<UInt64> { pair.submit(tag) }
+        try session.produce(limit: 1 << 20)
+      }
+      for _ in 0..<12 { frames += Self.anyFrame(role, &random) }
+      let look = {
+        role == .client
+          ? pair.client.handEvents(toClient: pair.clientHeard) : pair.server.handEvents(toServer: pair.serverHeard)
+      }
+      pair.piece = Int(random.next() % 100) + 1
+      try? pair.feed(frames, to: session, then: look)
+      try? session.produce(limit: 1 << 20)
+      look()
+      if role == .client {
+        session.failAll(pair.clientHeard)
+        #expect(pair.clientHeard.words.count == 8)
+        #expect(pair.clientHeard.words.values.allSatisfy { $0.count == 1 })
+      }
+    }
+  }
+
+  private static func anyFrame(_ role: HTTP2Session.Role, _ random: inout SplitMix) -> [UInt8] {
+    func any(_ bound: UInt64) -> UInt8 { UInt8(random.next() % bound) }
+    let stream = any(9) * 2 + (any(8) == 0 ? 0 : 1)
+    let number: [UInt8] = [0, 0, any(2), any(20)]
+    switch any(9) {
+    case 0: return frame(0, any(2), stream, (0..<any(40)).map { $0 })
+    case 1, 2:
+      let request: [UInt8] = [0x83, 0x87, 0x84, 0x01, 1, 97]
+      return frame(1, 4 | any(2), stream, role == .client ? status(["200", "103", "410"][Int(any(3))]) : request)
+    case 3: return frame(3, 0, stream, number)
+    case 4: return frame(4, 0, 0, [0, [3, 4, 1][Int(any(3))]] + number)
+    case 5: return frame(6, any(2), 0, number + number)
+    case 6: return any(4) == 0 ? frame(7, 0, 0, number + number + Array("why".utf8)) : frame(2, 0, stream, number + [1])
+    case 7: return frame(8, 0, any(2) * stream, number)
+    default: return frame(any(12), any(255), stream, number)
     }
   }
 

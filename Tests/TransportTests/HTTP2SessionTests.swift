@@ -312,6 +312,24 @@ import Wire
     #expect(pair.clientHeard.words.count == 200)
   }
 
+  /// HPACK's table holds what comes again; what differs each time must not push it out.
+  @Test func fieldsThatDifferEachTimeLeaveTheTableAlone() throws {
+    let pair = try SessionPair()
+    try pair.run()
+    pair.serverHeard.onRequest = { pair.answer($0.stream, 200) }
+    var sizes: [Int] = []
+    for tag in 1000..<1300 as Range<UInt64> {
+      #expect(pair.submit(tag))
+      try pair.client.produce(limit: 1 << 20)
+      sizes.append(pair.client.output.count)
+      try pair.run()
+    }
+    #expect(sizes[0] > sizes[1])
+    // Digits differ a little in length in Huffman's code.
+    let rest = sizes.dropFirst()
+    #expect((rest.max() ?? 0) - (rest.min() ?? 0) <= 4)
+  }
+
   @Test func slotsAndTheirBuffersAreUsedAgain() throws {
     let pair = try SessionPair()
     try pair.run()
