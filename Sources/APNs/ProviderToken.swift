@@ -101,7 +101,7 @@ package struct ProviderToken: Sendable {
   /// Signs a token and makes it the current one.
   /// - Parameter signer: gives the 64 bytes of an ES256 signature, r and s, of the bytes it is given.
   /// - Throws: what the signer throws, or `SigningError`; then the current token stays.
-  package mutating func sign(at now: Moment, signer: ([UInt8]) throws -> [UInt8]) throws {
+  package mutating func sign(at now: Moment, signer: (Span<UInt8>) throws -> [UInt8]) throws {
     let text: [UInt8]
     do {
       text = try ProviderToken.text(keyID: keyID, teamID: teamID, issuedAt: now.time, signer: signer)
@@ -168,7 +168,7 @@ package struct ProviderToken: Sendable {
 extension ProviderToken {
   /// The JWT (RFC 7519) as Apple wants it: `alg` and `kid` in the header, `iss` and `iat` in the claims.
   package static func text(
-    keyID: String, teamID: String, issuedAt: UnixTime, signer: ([UInt8]) throws -> [UInt8]
+    keyID: String, teamID: String, issuedAt: UnixTime, signer: (Span<UInt8>) throws -> [UInt8]
   ) throws -> [UInt8] {
     var header = JSONWriter()
     header.beginObject()
@@ -189,7 +189,7 @@ extension ProviderToken {
     Base64URL.encode(header.take().span, into: &text)
     text.append(0x2e)
     Base64URL.encode(claims.take().span, into: &text)
-    let signature = try signer(text)
+    let signature = try signer(text.span)
     guard signature.count == 64 else { throw SigningError.badSignatureLength(signature.count) }
     text.append(0x2e)
     Base64URL.encode(signature.span, into: &text)

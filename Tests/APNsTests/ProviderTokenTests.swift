@@ -24,7 +24,7 @@ private struct Clocks {
 @Suite struct ProviderTokenTests {
   private struct KeyGone: Error {}
 
-  private static func signature(_ text: [UInt8]) -> [UInt8] { Array(repeating: 0xfb, count: 64) }
+  private static func signature(_ text: Span<UInt8>) -> [UInt8] { Array(repeating: 0xfb, count: 64) }
 
   private func token(_ clocks: Clocks) throws -> ProviderToken {
     var token = ProviderToken(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: 7)
@@ -39,7 +39,7 @@ private struct Clocks {
     let text = try ProviderToken.text(
       keyID: "ABC123DEFG", teamID: "DEF123GHIJ", issuedAt: UnixTime(milliseconds: 1_790_000_000_999)
     ) { input in
-      seen = input
+      seen.append(span: input)
       return Self.signature(input)
     }
     let parts = String(decoding: text, as: UTF8.self).split(separator: ".", omittingEmptySubsequences: false)

@@ -154,10 +154,10 @@ private struct Collector: HeaderSink {
   }
 
   @Test func endpointsAreApples() {
-    #expect(Endpoint(.production) == Endpoint(host: "api.push.apple.com", port: 443))
-    #expect(Endpoint(.sandbox) == Endpoint(host: "api.sandbox.push.apple.com", port: 443))
-    #expect(Endpoint(.production).authority == "api.push.apple.com")
-    #expect(Endpoint(.production, port: Endpoint.alternatePort).authority == "api.push.apple.com:2197")
-    #expect(Endpoint(host: "::1", port: 8443).authority == "[::1]:8443")
+    #expect(APNsEndpoint(.production) == APNsEndpoint(host: "api.push.apple.com", port: 443))
+    #expect(APNsEndpoint(.sandbox) == APNsEndpoint(host: "api.sandbox.push.apple.com", port: 443))
+    #expect(APNsEndpoint(.production).authority == "api.push.apple.com")
+    #expect(APNsEndpoint(.production, port: APNsEndpoint.alternatePort).authority == "api.push.apple.com:2197")
+    #expect(APNsEndpoint(host: "::1", port: 8443).authority == "[::1]:8443")
   }
 }

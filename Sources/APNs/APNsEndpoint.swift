@@ -1,5 +1,5 @@
 /// Where APNs is reached (Apple, "Sending notification requests to APNs").
-package struct Endpoint: Hashable, Sendable {
+package struct APNsEndpoint: Hashable, Sendable {
   /// Apple's two worlds; a device token belongs to one of them.
   package enum Environment: String, CaseIterable, Sendable {
     case production
@@ -16,13 +16,13 @@ package struct Endpoint: Hashable, Sendable {
   /// For networks that let APNs through but no other HTTPS.
   package static let alternatePort: UInt16 = 2197
 
-  package init(host: String, port: UInt16 = Endpoint.defaultPort) {
+  package init(host: String, port: UInt16 = APNsEndpoint.defaultPort) {
     self.host = host
     self.port = port
   }
 
   /// Apple's own server for an environment.
-  package init(_ environment: Environment, port: UInt16 = Endpoint.defaultPort) {
+  package init(_ environment: Environment, port: UInt16 = APNsEndpoint.defaultPort) {
     switch environment {
     case .production: self.init(host: "api.push.apple.com", port: port)
     case .sandbox: self.init(host: "api.sandbox.push.apple.com", port: port)
