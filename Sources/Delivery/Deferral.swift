@@ -22,10 +22,10 @@ package struct Deferral: Hashable, Sendable {
   /// Reads the headers that `ResultEncoder.deferred` wrote; `nil` if they are not all there, or make no sense.
   /// - Parameter topics: the names of the topics that are read; the source's must be among them.
   init?(_ headers: [RecordBody.Header], in bytes: Span<UInt8>, topics: [[UInt8]]) {
-    // The latest time that headers may speak of: whatever is added to it later stays far from any overflow.
+    // No request may wait for ever. When it was made is its producer's word, which may be in microseconds, say.
     let latest = RequestLimits.expiration * 1000
     guard let notBefore = Self.number(OwnHeader.notBefore, of: headers, in: bytes, atMost: latest),
-      let requestedAt = Self.number(OwnHeader.requestedAt, of: headers, in: bytes, atMost: latest),
+      let requestedAt = Self.number(OwnHeader.requestedAt, of: headers, in: bytes, atMost: .max),
       let attempts = Self.number(OwnHeader.attempts, of: headers, in: bytes, atMost: 1_000_000),
       let item = Self.number(OwnHeader.item, of: headers, in: bytes, atMost: Int64(RequestLimits.tokens)),
       let partition = Self.number(OwnHeader.sourcePartition, of: headers, in: bytes, atMost: Int64(Int32.max)),

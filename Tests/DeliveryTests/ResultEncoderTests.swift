@@ -308,6 +308,15 @@ private struct EventDocument: Decodable {
     }
   }
 
+  @Test(arguments: [0, 1_790_000_000_123_456, .max] as [Int64])
+  mutating func `a parked request keeps even an absurd timestamp`(_ milliseconds: Int64) throws {
+    var subject = try subject()
+    subject.requestedAt = UnixTime(milliseconds: milliseconds)
+    let request = try #require(bench.request(try parked(subject, notBefore: 1)))
+    #expect(request.deferral?.requestedAt == subject.requestedAt)
+    #expect(request.deferral?.source == Self.source)
+  }
+
   @Test mutating func `of a batch only the parked item comes back`() throws {
     let batch = try #require(bench.request(#"{"app":"shop","payload":{},"tokens":["ab","CD","x"]}"#))
     var source = Self.source
