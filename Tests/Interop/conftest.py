@@ -1,0 +1,26 @@
+"""Fixtures that all interoperability tests share."""
+
+import pytest
+
+from world import World
+
+LOGS = pytest.StashKey[list]()
+
+
+@pytest.fixture
+def world(tmp_path, request):
+    """A world of its own for each test: broker, server, keys. Nothing runs until it is asked for."""
+    made = World(tmp_path)
+    request.node.stash.setdefault(LOGS, []).append(made)
+    yield made
+    made.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Shows the ends of the logs of every program with a test that failed."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for made in item.stash.get(LOGS, []):
+            report.sections.extend((f"end of {name}", text) for name, text in made.logs().items() if text)
+    return report

@@ -1,0 +1,230 @@
+"""The program under test, and the other programs that a test starts."""
+
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from waiting import PATIENCE, until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def find_binary() -> Path:
+    """`MARTLET_BINARY`, or the release build, or the debug build."""
+    if named := os.environ.get("MARTLET_BINARY"):
+        return Path(named).resolve()
+    for configuration in ("release", "debug"):
+        path = ROOT / ".build" / configuration / "martlet"
+        if path.is_file():
+            return path
+    raise FileNotFoundError("no martlet in .build: run scripts/test, or swift build, or set MARTLET_BINARY")
+
+
+def free_port() -> int:
+    """A port that the kernel holds to be free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Program:
+    """A process whose output goes to a file. Leaving the `with` block ends it."""
+
+    def __init__(self, command: Sequence[str | os.PathLike[str]], log: Path, cwd: Path | None = None):
+        self.command = [os.fspath(part) for part in command]
+        self.log = log
+        self.cwd = cwd
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self):
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=self.cwd
+            )
+        return self
+
+    def __enter__(self):
+        return self if self.process else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """SIGKILL, and the wait for the end."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def terminate(self, timeout: float = 40) -> int:
+        """SIGTERM; the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait(timeout)
+
+    def wait(self, timeout: float = 40) -> int:
+        assert self.process is not None
+        try:
+            return self.process.wait(timeout * PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"{self.command[0]} still runs after {timeout:g} s\n{self.tail()}") from error
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def tail(self, lines: int = 60) -> str:
+        return "\n".join(self.text().splitlines()[-lines:])
+
+    def processor_seconds(self) -> float:
+        """User and system time so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self, peak: bool = False) -> int:
+        name = "VmHWM" if peak else "VmRSS"
+        found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
+        assert found
+        return int(found[1]) * 1024
+
+
+class AnnouncingProgram(Program):
+    """A program whose first line of standard output is a JSON object that tells where it listens."""
+
+    def start(self, timeout: float = 20):
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output, cwd=self.cwd
+            )
+        lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
+        try:
+            line = lines.get(timeout=timeout * PATIENCE)
+        except queue.Empty:
+            line = b""
+        try:
+            self.announced = json.loads(line)
+        except ValueError:
+            self.kill()
+            raise AssertionError(
+                f"{self.command} announced {line!r} in place of a line of JSON\n{self.tail()}"
+            ) from None
+        return self
+
+    def _read(self, lines: "queue.Queue[bytes]") -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        with self.process.stdout as pipe, self.log.open("ab") as output:
+            lines.put(pipe.readline())
+            for line in pipe:
+                output.write(line)
+                output.flush()
+
+
+class MockKafka(AnnouncingProgram):
+    """`martlet mock-kafka`: the embedded broker in a process of its own."""
+
+    def __init__(self, binary: Path, topics: Mapping[str, int], log: Path):
+        wanted = [part for name, count in topics.items() for part in ("--topic", f"{name}:{count}")]
+        super().__init__([binary, "mock-kafka", *wanted], log)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.announced["bootstrap_servers"]
+
+
+class MockAPNs(AnnouncingProgram):
+    """`martlet mock-apns`: the product's own look-alike in a process of its own."""
+
+    def __init__(self, binary: Path, log: Path, *options: str):
+        super().__init__([binary, "mock-apns", "--listen", "127.0.0.1:0", *options], log)
+
+    @property
+    def port(self) -> int:
+        return int(self.announced["port"])
+
+    @property
+    def authority(self) -> Path:
+        return Path(self.announced["ca_file"])
+
+
+class Martlet(Program):
+    """`martlet run`."""
+
+    def __init__(self, binary: Path, configuration: Path, http_port: int, log: Path):
+        super().__init__([binary, "run", "--config", configuration], log)
+        self.http_port = http_port
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; status 0 when nobody listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return 0, ""
+
+    def wait_ready(self, timeout: float = 30):
+        """Waits for /readyz to answer 200."""
+        deadline = time.monotonic() + timeout * PATIENCE
+        while self.get("/readyz")[0] != 200:
+            if not self.running:
+                raise AssertionError(f"martlet ended with {self.wait()}\n{self.tail()}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not ready after {timeout:g} s: {self.get('/readyz')}\n{self.tail()}")
+            time.sleep(0.05)
+        return self
+
+    def metrics_text(self) -> str:
+        status, body = self.get("/metrics")
+        assert status == 200, f"/metrics answered {status}"
+        return body
+
+    def metrics(self) -> dict[str, float]:
+        """Series (name and labels, as they stand) to value."""
+        return parse_metrics(self.metrics_text())
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    series = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            series[name] = float(value)
+    return series
+
+
+def nghttpd(directory: Path, identity, *options: str, workers: int = 1, streams: int = 1000) -> tuple[Program, int]:
+    """A running `nghttpd` that serves `directory`, and its port."""
+    port = free_port()
+    command = [
+        "nghttpd", "-a", "127.0.0.1", "-d", str(directory), "-n", str(workers), "-m", str(streams), *options,
+        str(port), str(identity.key), str(identity.certificate),
+    ]  # fmt: skip
+    program = Program(command, directory.parent / f"nghttpd-{port}.log").start()
+
+    def listens() -> bool:
+        assert program.running, program.tail()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    until("nghttpd listens", listens, 10)
+    return program, port

@@ -1,0 +1,179 @@
+"""Everything that one test needs around the service: broker, server, keys, configuration, readers."""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apns_standin import APNsStandIn
+from credentials import CertificateAuthority, ServerIdentity, SigningKey, make_signing_key
+from kafka_io import Outgoing, Reader, produce
+from processes import Martlet, MockKafka, Program, find_binary, free_port
+
+TOPICS = {
+    "push.requests": 8,
+    "push.results": 4,
+    "push.invalid-tokens": 2,
+    "push.dead-letters": 2,
+    "push.deferred": 4,
+}
+DEFAULT_APP = "shop-ios"
+
+
+def device_token(number: int, digits: int = 64) -> str:
+    """A device token that no other number has."""
+    return f"{number:0{digits}x}"[-digits:]
+
+
+def request(token: str, app: str = DEFAULT_APP, **fields: Any) -> dict[str, Any]:
+    """A request in its JSON form, with an id unless one is given (`id=None`: none)."""
+    made = {"id": str(uuid.uuid4()), "app": app, "token": token, "payload": {"aps": {"alert": "Hello"}}, **fields}
+    return {name: value for name, value in made.items() if not (name == "id" and value is None)}
+
+
+def as_record(fields: Mapping[str, Any], **options: Any) -> Outgoing:
+    return Outgoing(json.dumps(fields, ensure_ascii=False).encode(), **options)
+
+
+@dataclass
+class App:
+    name: str
+    bundle: str
+    key: SigningKey
+    environment: str = "production"
+    server: dict[str, Any] | None = None
+
+
+@dataclass
+class World:
+    """Made by the fixture of the same name; what it starts ends with the test."""
+
+    directory: Path
+    topics: dict[str, int] = field(default_factory=lambda: dict(TOPICS))
+    programs: list[Program] = field(default_factory=list)
+    readers: dict[str, Reader] = field(default_factory=dict)
+    keys: dict[str, SigningKey] = field(default_factory=dict)
+    apps: dict[str, App] = field(default_factory=dict)
+    group: str = "martlet"
+    _kafka: MockKafka | None = None
+    _server: APNsStandIn | None = None
+
+    def __post_init__(self) -> None:
+        self.binary = find_binary()
+        self.authority = CertificateAuthority(self.directory)
+        self.identity: ServerIdentity = self.authority.issue()
+
+    # The parts.
+
+    @property
+    def kafka(self) -> MockKafka:
+        if self._kafka is None:
+            self._kafka = MockKafka(self.binary, self.topics, self.directory / "mock-kafka.log")
+            self.programs.append(self._kafka)
+            self._kafka.start()
+        return self._kafka
+
+    @property
+    def server(self) -> APNsStandIn:
+        """The stand-in; it knows the keys that were made before its first use."""
+        if self._server is None:
+            known = {key.key_id: (key.team_id, key.public_pem) for key in self.keys.values()}
+            self._server = APNsStandIn(self.identity.certificate, self.identity.key, known).start()
+        return self._server
+
+    def key(self, key_id: str = "ABC123DEFG", team_id: str = "DEF123GHIJ") -> SigningKey:
+        if key_id not in self.keys:
+            self.keys[key_id] = make_signing_key(self.directory, key_id, team_id)
+        return self.keys[key_id]
+
+    def app(
+        self, name: str = DEFAULT_APP, bundle: str = "com.example.shop", key: SigningKey | None = None,
+        server: dict[str, Any] | None = None, environment: str = "production",
+    ) -> App:  # fmt: skip
+        self.apps[name] = App(name, bundle, key or self.key(), environment, server)
+        return self.apps[name]
+
+    # The service.
+
+    def configuration(self, http_port: int, **delivery: Any) -> dict[str, Any]:
+        return {
+            "kafka": {
+                "brokers": self.kafka.bootstrap,
+                "group": self.group,
+                "topics": {
+                    "requests": ["push.requests"],
+                    "results": "push.results",
+                    "invalidTokens": "push.invalid-tokens",
+                    "deadLetters": "push.dead-letters",
+                    "deferred": "push.deferred",
+                },
+                # The place of a process that was killed must not stay taken for long.
+                "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"},
+            },
+            "apps": {
+                app.name: {
+                    "bundleId": app.bundle,
+                    "environment": app.environment,
+                    "token": {
+                        "keyFile": str(app.key.file),
+                        "keyId": app.key.key_id,
+                        "teamId": app.key.team_id,
+                    },
+                    "server": app.server
+                    or {"host": "localhost", "port": self.server.port, "caFile": str(self.authority.authority)},
+                }
+                for app in self.apps.values()
+            },
+            "delivery": delivery,
+            "http": {"listen": f"127.0.0.1:{http_port}"},
+            "log": {"level": "info", "format": "json"},
+        }
+
+    def martlet(self, **delivery: Any) -> Martlet:
+        """A service that has been started; with the default app unless the test has made some."""
+        if not self.apps:
+            self.app()
+        number = sum(isinstance(program, Martlet) for program in self.programs) + 1
+        port = free_port()
+        path = self.directory / f"martlet-{number}.json5"
+        path.write_text("// Written by a test.\n" + json.dumps(self.configuration(port, **delivery), indent=2))
+        martlet = Martlet(self.binary, path, port, self.directory / f"martlet-{number}.log")
+        self.programs.append(martlet)
+        return martlet.start()
+
+    # The topics.
+
+    def send(self, records: Iterable[Outgoing], codec: str = "none") -> list[tuple[int, int]]:
+        return produce(self.kafka.bootstrap, "push.requests", records, codec)
+
+    def reader(self, topic: str) -> Reader:
+        if topic not in self.readers:
+            self.readers[topic] = Reader(self.kafka.bootstrap, topic)
+        return self.readers[topic]
+
+    @property
+    def results(self) -> Reader:
+        return self.reader("push.results")
+
+    @property
+    def events(self) -> Reader:
+        return self.reader("push.invalid-tokens")
+
+    @property
+    def dead_letters(self) -> Reader:
+        return self.reader("push.dead-letters")
+
+    # The end.
+
+    def logs(self) -> dict[str, str]:
+        return {program.log.name: program.tail() for program in self.programs}
+
+    def close(self) -> None:
+        for reader in self.readers.values():
+            reader.__exit__()
+        for program in reversed(self.programs):
+            program.kill()
+        if self._server is not None:
+            self._server.stop()
