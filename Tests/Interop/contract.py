@@ -1,0 +1,98 @@
+"""What the contract says of the records that the service writes."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema
+
+from apns_standin import CANONICAL_UUID
+from kafka_io import Incoming
+from processes import ROOT
+
+STATUSES = {"delivered", "rejected", "expired", "failed", "invalid"}
+EVENT_REASONS = {"Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic"}
+#: The fields of a result for a request that was sent.
+RESULT_FIELDS = {
+    "id", "app", "token", "status", "http_status", "apns_id", "topic", "environment", "push_type", "attempts",
+    "requested_at", "completed_at", "source",
+}  # fmt: skip
+EVENT_FIELDS = {
+    "token", "app", "topic", "environment", "reason", "unregistered_at", "detected_at", "id", "source",
+}  # fmt: skip
+#: Times are in milliseconds; a test is over long before this many have passed.
+A_DAY = 86_400_000
+
+
+@cache
+def schema(word: str) -> jsonschema.Draft202012Validator | None:
+    """The project's own schema whose file name has `word` in it, once there is one."""
+    for path in sorted((ROOT / "schemas").glob("*.json")):
+        if word in path.name:
+            described = json.loads(path.read_text())
+            jsonschema.Draft202012Validator.check_schema(described)
+            return jsonschema.Draft202012Validator(described)
+    return None
+
+
+def conforms(word: str, document: Any) -> bool:
+    """Whether the document fits the schema; true where there is none yet."""
+    validator = schema(word)
+    return validator is None or validator.is_valid(document)
+
+
+def check_source(source: Mapping[str, Any]) -> None:
+    assert set(source) == {"topic", "partition", "offset", "index"}, source
+    assert isinstance(source["topic"], str)
+    assert all(isinstance(source[name], int) and source[name] >= 0 for name in ("partition", "offset", "index"))
+
+
+def _recent(milliseconds: Any) -> bool:
+    return isinstance(milliseconds, int) and abs(milliseconds - time.time() * 1000) < A_DAY
+
+
+def check_result(record: Incoming) -> dict[str, Any]:
+    """The rules that hold for every result; the result itself."""
+    result = record.json
+    assert result["status"] in STATUSES, result
+    assert record.key, "a result has a key"
+    assert isinstance(result["completed_at"], int), result
+    assert _recent(result["completed_at"]), result
+    check_source(result["source"])
+    if result["status"] != "invalid":
+        assert set(result) >= RESULT_FIELDS - {"http_status"}, RESULT_FIELDS - set(result)
+        assert CANONICAL_UUID.fullmatch(result["apns_id"]), result
+        assert result["environment"] in {"production", "sandbox"}
+        assert isinstance(result["attempts"], int)
+        assert _recent(result["requested_at"]), result
+        assert result["completed_at"] >= result["requested_at"] - 1000, result
+    if result["status"] == "delivered":
+        assert result["http_status"] == 200, result
+        assert result.get("reason") is None, result
+        assert result["attempts"] >= 1, result
+    validator = schema("result")
+    if validator is not None:
+        validator.validate(result)
+    return result
+
+
+def check_event(record: Incoming) -> dict[str, Any]:
+    """The rules that hold for every invalid-token event; the event itself."""
+    event = record.json
+    assert set(event) == EVENT_FIELDS, set(event) ^ EVENT_FIELDS
+    assert record.key == event["token"].encode(), "keyed by the token, for compaction"
+    assert event["reason"] in EVENT_REASONS, event
+    assert event["unregistered_at"] is None or isinstance(event["unregistered_at"], int), event
+    assert _recent(event["detected_at"]), event
+    check_source(event["source"])
+    validator = schema("invalid-token")
+    if validator is not None:
+        validator.validate(event)
+    return event
+
+
+def is_version_5(identifier: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", identifier) is not None
