@@ -42,7 +42,7 @@ def by_hand() -> list[bytes]:
         b'{"' + b"k" * 1000 + b'":1}',
         rb'{"\"":"\"","\\":"\\"}',
     ]
-    made += [b'{"deep":' + b"[" * depth + b"]" * depth + b"}" for depth in (2, 16, 32, 63)]
+    made += [b'{"deep":' + b"[" * depth + b"]" * depth + b"}" for depth in (2, 16, 32, 62)]
     made += [b'{"deep":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}" for depth in (2, 16, 32, 62)]
     return made
 
