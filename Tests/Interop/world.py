@@ -14,7 +14,7 @@ from processes import Martlet, MockKafka, Program, find_binary, free_port
 
 TOPICS = {
     "push.requests": 8,
-    "push.results": 4,
+    "push.results": 8,
     "push.invalid-tokens": 2,
     "push.dead-letters": 2,
     "push.deferred": 4,
