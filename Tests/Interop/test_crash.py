@@ -52,6 +52,8 @@ class Load:
         return Outgoing(json.dumps(fields).encode(), key=b"%d" % number, partition=number % PARTITIONS)
 
     def start(self) -> None:
+        # Both are made at their first use, which must not happen in two threads at once.
+        self.reader, self.bootstrap = self.world.results, self.world.kafka.bootstrap
         self.threads = [threading.Thread(target=run, daemon=True) for run in (self._produce, self._follow)]
         for thread in self.threads:
             thread.start()
@@ -69,14 +71,14 @@ class Load:
                     self._stop.wait(0.02)
                     continue
                 batch = range(number, min(number + 5000, self.total))
-                produce(self.world.kafka.bootstrap, "push.requests", map(self.record, batch), "zstd")
+                produce(self.bootstrap, "push.requests", map(self.record, batch), "zstd")
                 number = batch.stop
         except Exception as error:  # Told by the test's own thread.
             self.problems.append(f"producer: {error!r}")
 
     def _follow(self) -> None:
         try:
-            reader = self.world.results
+            reader = self.reader
             while not self._stop.is_set():
                 for record in reader.poll(0.1, 5000):
                     result = check_result(record)

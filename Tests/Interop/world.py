@@ -70,9 +70,8 @@ class World:
     @property
     def kafka(self) -> MockKafka:
         if self._kafka is None:
-            self._kafka = MockKafka(self.binary, self.topics, self.directory / "mock-kafka.log")
+            self._kafka = MockKafka(self.binary, self.topics, self.directory / "mock-kafka.log").start()
             self.programs.append(self._kafka)
-            self._kafka.start()
         return self._kafka
 
     @property

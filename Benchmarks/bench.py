@@ -1,0 +1,271 @@
+"""Measures the service from Kafka to Kafka against h2load, in turn, on the same server. See README.md beside this file."""
+
+import argparse
+import json
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "Tests" / "Interop"))
+
+from confluent_kafka import Consumer, TopicPartition  # noqa: E402
+
+from credentials import CertificateAuthority, SigningKey, make_signing_key  # noqa: E402
+from kafka_io import Outgoing, committed, produce  # noqa: E402
+from processes import Martlet, MockKafka, Program, find_binary, free_port, nghttpd  # noqa: E402
+
+CONNECTIONS = 4
+STREAMS = 500
+BODY_BYTES = 217
+BEARER = "x" * 200
+BUNDLE = "com.example.shop"
+DEVICE = "ab12" * 16
+RESULT_PARTITIONS = 4
+#: The embedded broker keeps five mebibytes a partition; a part is left free for the batches' own headers.
+PARTITION_BYTES = 4 << 20
+#: A yardstick that varies by more than this, from its lowest to its highest, says that the machine is not quiet.
+NOISE = 0.25
+
+
+@dataclass(frozen=True)
+class Run:
+    per_second: float
+    #: CPU time of the client or the service for each notification, in microseconds.
+    microseconds: float
+    #: CPU time of nghttpd for each notification, in microseconds.
+    server_microseconds: float
+    #: The most memory that it had, in bytes; 0 where it was not measured.
+    peak: int = 0
+
+
+def body() -> bytes:
+    start, end = b'{"aps":{"alert":"', b'"}}'
+    return start + b"x" * (BODY_BYTES - len(start) - len(end)) + end
+
+
+def expiration() -> int:
+    return int(time.time()) + 86_400
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace, directory: Path):
+        self.options = options
+        self.directory = directory
+        self.binary = find_binary()
+        self.authority = CertificateAuthority(directory)
+        self.key: SigningKey = make_signing_key(directory, "ABC123DEFG", "DEF123GHIJ")
+        devices = directory / "htdocs" / "3" / "device"
+        devices.mkdir(parents=True)
+        (devices / DEVICE).write_bytes(b"")
+        self.server: Program
+        self.server, self.port = nghttpd(directory / "htdocs", self.authority.issue())
+
+    def h2load(self) -> Run:
+        """One run of the yardstick."""
+        content = self.directory / "body"
+        content.write_bytes(body())
+        headers = {
+            "authorization": f"bearer {BEARER}",
+            "apns-topic": BUNDLE,
+            "apns-push-type": "alert",
+            "apns-priority": "10",
+            "apns-expiration": str(expiration()),
+            "apns-id": str(uuid.uuid4()),
+        }
+        count = self.options.requests
+        command = [
+            "h2load", "-t", "1", "-c", str(CONNECTIONS), "-m", str(STREAMS), "-n", str(count), "-d", str(content),
+            *(part for name, value in headers.items() for part in ("-H", f"{name}: {value}")),
+            f"https://127.0.0.1:{self.port}/3/device/{DEVICE}",
+        ]  # fmt: skip
+        server = self.server.processor_seconds()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if f"status codes: {count} 2xx" not in printed:
+            raise SystemExit(f"h2load did not get {count} answers of 200:\n{printed}")
+        rate = re.search(r"([\d.]+) req/s", printed)
+        assert rate is not None, printed
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Run(float(rate[1]), used / count * 1e6, (self.server.processor_seconds() - server) / count * 1e6)
+
+    def martlet(self, number: int) -> Run:
+        """One run of the service, with a broker of its own."""
+        records = [self.record() for _ in range(self.options.requests)]
+        size = sum(len(record.value or b"") + 40 for record in records)
+        partitions = max(8, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
+        topics = {
+            "push.requests": partitions,
+            "push.results": RESULT_PARTITIONS,
+            "push.invalid-tokens": 1,
+            "push.dead-letters": 1,
+            "push.deferred": 1,
+        }
+        with MockKafka(self.binary, topics, self.directory / f"mock-kafka-{number}.log") as broker:
+            produce(
+                broker.bootstrap,
+                "push.requests",
+                (
+                    Outgoing(record.value, record.key, partition=index % partitions)
+                    for index, record in enumerate(records)
+                ),
+            )
+            port = free_port()
+            path = self.directory / f"martlet-{number}.json5"
+            path.write_text(json.dumps(self.configuration(broker.bootstrap, port), indent=2))
+            service = Martlet(self.binary, path, port, self.directory / f"martlet-{number}.log")
+            with Marks(broker.bootstrap) as marks, service:
+                run = self.measure(service, marks)
+                self.wait_for_commits(broker.bootstrap, partitions)
+                code = service.terminate()
+                if code != 0:
+                    raise SystemExit(f"martlet ended with {code}\n{service.tail()}")
+                return run
+
+    def measure(self, service: Martlet, marks: "Marks") -> Run:
+        total, deadline = self.options.requests, time.monotonic() + self.options.timeout
+        start = None
+        while True:
+            done = marks.total()
+            now, used, server = time.monotonic(), service.processor_seconds(), self.server.processor_seconds()
+            if start is None and done > 0:
+                start = (done, now, used, server)
+            if start is not None and done >= total:
+                break
+            if now > deadline or not service.running:
+                raise SystemExit(f"{done} of {total} results after {self.options.timeout} s\n{service.tail()}")
+            time.sleep(0.02)
+        if done != total:
+            raise SystemExit(f"{done} results for {total} requests")
+        count = total - start[0]
+        if count < total / 2:
+            raise SystemExit("too few requests: most were done before the clock could start")
+        return Run(
+            count / (now - start[1]),
+            (used - start[2]) / count * 1e6,
+            (server - start[3]) / count * 1e6,
+            service.resident_bytes(peak=True),
+        )
+
+    def wait_for_commits(self, bootstrap: str, partitions: int) -> None:
+        deadline = time.monotonic() + 10
+        while sum(committed(bootstrap, "martlet", "push.requests", partitions).values()) != self.options.requests:
+            if time.monotonic() > deadline:
+                raise SystemExit("the offsets were not committed within 10 s of the last result")
+            time.sleep(0.2)
+
+    def record(self) -> Outgoing:
+        fields = (
+            b'{"id":"%b","app":"shop-ios","token":"%b","push_type":"alert","priority":10,"expiration":%d,"payload":%b}'
+        )
+        value = fields % (str(uuid.uuid4()).encode(), DEVICE.encode(), expiration(), body())
+        return Outgoing(value, key=DEVICE.encode())
+
+    def configuration(self, bootstrap: str, http_port: int) -> dict:
+        return {
+            "kafka": {"brokers": bootstrap, "group": "martlet"},
+            "apps": {
+                "shop-ios": {
+                    "bundleId": BUNDLE,
+                    "token": {
+                        "keyFile": str(self.key.file),
+                        "keyId": self.key.key_id,
+                        "teamId": self.key.team_id,
+                    },
+                    "server": {
+                        "host": "localhost",
+                        "port": self.port,
+                        "caFile": str(self.authority.authority),
+                    },
+                }
+            },
+            "delivery": {"maxConnectionsPerApp": CONNECTIONS},
+            "http": {"listen": f"127.0.0.1:{http_port}"},
+            "log": {"level": "warning"},
+        }
+
+
+class Marks:
+    """How many results Kafka has acknowledged, from the ends of the partitions: nothing needs to be read."""
+
+    def __init__(self, bootstrap: str):
+        self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench-marks"})
+        self.places = [TopicPartition("push.results", number) for number in range(RESULT_PARTITIONS)]
+
+    def __enter__(self) -> "Marks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.consumer.close()
+
+    def total(self) -> int:
+        return sum(self.consumer.get_watermark_offsets(place, timeout=10)[1] for place in self.places)
+
+
+def spread(values: list[float]) -> float:
+    return (max(values) - min(values)) / statistics.median(values)
+
+
+def table(yardstick: list[Run], service: list[Run]) -> str:
+    def median(runs: list[Run], name: str) -> float:
+        return statistics.median(getattr(run, name) for run in runs)
+
+    rows = [
+        ("requests per second", *(median(runs, "per_second") for runs in (service, yardstick)), ">= 0.50"),
+        ("CPU per notification, µs", *(median(runs, "microseconds") for runs in (service, yardstick)), "<= 2.0"),
+        ("nghttpd's CPU, µs", *(median(runs, "server_microseconds") for runs in (service, yardstick)), ""),
+    ]
+    lines = [
+        f"medians of {len(service)} runs in turn",
+        "",
+        "| what                      |    martlet |     h2load |  ratio | target  |",
+        "|---------------------------|-----------:|-----------:|-------:|---------|",
+    ]
+    lines += [
+        f"| {name:<25} | {ours:>10,.1f} | {theirs:>10,.1f} | {ours / theirs:>6.2f} | {target:<7} |"
+        for name, ours, theirs, target in rows
+    ]
+    peak = max(run.peak for run in service) / (1 << 20)
+    lines.append(f"| {'peak resident memory, MiB':<25} | {peak:>10,.1f} | {'':>10} | {'':>6} | {'<= 96':<7} |")
+    lines.append("")
+    for name, runs in (("h2load", yardstick), ("martlet", service)):
+        rates = [run.per_second for run in runs]
+        lines.append(f"{name}: {', '.join(f'{rate:,.0f}' for rate in rates)} requests/s, spread {spread(rates):.0%}")
+    if spread([run.per_second for run in yardstick]) > NOISE:
+        lines.append("The yardstick varied much: the machine was noisy. Trust the ratios little, and run it again.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="runs of each, in turn (default: 5)")
+    parser.add_argument("--requests", type=int, default=200_000, help="notifications in each run (default: 200000)")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds that a run may take (default: 120)")
+    parser.add_argument("--yardstick-only", action="store_true", help="run h2load alone")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="martlet-bench-") as name:
+        bench = Bench(options, Path(name))
+        yardstick, service = [], []
+        try:
+            for number in range(options.runs):
+                yardstick.append(bench.h2load())
+                text = f"run {number + 1}: h2load {yardstick[-1].per_second:,.0f}/s"
+                if not options.yardstick_only:
+                    service.append(bench.martlet(number))
+                    text += f", martlet {service[-1].per_second:,.0f}/s"
+                print(text, file=sys.stderr, flush=True)
+        finally:
+            bench.server.kill()
+    print(table(yardstick, service or yardstick))
+
+
+if __name__ == "__main__":
+    main()
