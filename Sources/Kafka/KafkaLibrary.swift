@@ -18,6 +18,9 @@ package enum KafkaLibrary {
   /// library that is loaded.
   static let sides: [String: Side] = parseSides(referenceTable())
 
+  /// The names of all properties that the loaded version knows.
+  package static let propertyNames: Set<String> = Set(sides.keys)
+
   /// What the library was built with: `ssl`, `sasl_scram`, `zstd` …
   static let features: Set<String> = {
     guard let conf = unsafe rd_kafka_conf_new() else { return [] }

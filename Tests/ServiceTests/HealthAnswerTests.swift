@@ -88,8 +88,8 @@ struct HealthAnswerTests {
   func theBoardGathersWhatItIsTold() {
     let board = HealthBoard(longestTurn: .seconds(15))
     let start = Instant(nanoseconds: 0)
-    let lastTurn = Mutex(start)
-    board.watch("delivery", lastTurn: { lastTurn.withLock { $0 } })
+    let turn = Atomic<Int64>(0)
+    board.watch("delivery") { Instant(nanoseconds: turn.load(ordering: .relaxed)) }
     #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
     board.setApps([.init(name: "a", fault: nil)])
     board.setJoinedGroup(true)
@@ -98,7 +98,7 @@ struct HealthAnswerTests {
     #expect(HealthAnswer.ready(board.snapshot(at: start)).status == 503)
     let later = start + .seconds(20)
     #expect(HealthAnswer.live(board.snapshot(at: later)).status == 503)
-    lastTurn.withLock { $0 = later }
+    turn.store(later.nanoseconds, ordering: .relaxed)
     #expect(HealthAnswer.live(board.snapshot(at: later)).status == 200)
     board.setFault(nil, ofApp: "a")
     board.setDraining()

@@ -76,7 +76,7 @@ struct SettingsLoaderTests {
       """
       { kafka: { brokers: ['a:1', 'b:2'], group: 'g', groupInstanceId: 'i',
           topics: { requests: ['in.1', 'in.2'], results: 'r', invalidTokens: 't', deadLetters: 'd', deferred: 'f' },
-          properties: { 'security.protocol': 'SSL', 'sasl.password': { file: 'password' }, 'x.number': 3, 'x.flag': true },
+          properties: { 'security.protocol': 'SSL', 'sasl.password': { file: 'password' }, 'socket.timeout.ms': 3000, 'socket.keepalive.enable': true },
           consumerProperties: { 'fetch.wait.max.ms': 10 }, producerProperties: { 'linger.ms': 0.5 } },
         apps: { a: { bundleId: 'com.example.a', environment: 'sandbox', defaultExpiration: '1h', maxConnections: 2,
                      maxInFlight: 7, certificate: { file: 'apns.pem', keyFile: 'key.p8', passwordFile: 'password' },
@@ -94,7 +94,8 @@ struct SettingsLoaderTests {
       settings.kafka.properties == [
         KafkaProperty(name: "security.protocol", value: .text("SSL")),
         KafkaProperty(name: "sasl.password", value: .file("\(fixture.files.path)/password")),
-        KafkaProperty(name: "x.number", value: .text("3")), KafkaProperty(name: "x.flag", value: .text("true")),
+        KafkaProperty(name: "socket.timeout.ms", value: .text("3000")),
+        KafkaProperty(name: "socket.keepalive.enable", value: .text("true")),
       ])
     #expect(settings.kafka.producerProperties == [KafkaProperty(name: "linger.ms", value: .text("0.5"))])
     let app = settings.apps[0]
@@ -203,10 +204,13 @@ struct SettingsLoaderTests {
     ("topics: { requests: [] }", "kafka.topics.requests", "out of range"),
     ("topics: { results: 'no/slash' }", "kafka.topics.results", "not allowed"),
     ("properties: { 'bootstrap.servers': 'x' }", #"kafka.properties."bootstrap.servers""#, "kafka.brokers"),
-    ("properties: { 'enable.auto.commit': true }", #"kafka.properties."enable.auto.commit""#, "itself"),
+    ("properties: { 'enable.auto.commit': true }", #"kafka.properties."enable.auto.commit""#, "cannot be set"),
     ("properties: { 'sasl.password': 'hunter2' }", #"kafka.properties."sasl.password""#, "secret"),
     ("properties: { 'sasl.password': { file: 'gone/x' } }", #"kafka.properties."sasl.password".file"#, "no such file"),
-    ("properties: { x: [1] }", "kafka.properties.x", "wrong type"),
+    ("properties: { debug: [1] }", "kafka.properties.debug", "wrong type"),
+    ("properties: { debgu: 'all' }", "kafka.properties.debgu", "does not know"),
+    ("properties: { debug: 'nonsense' }", "kafka.properties.debug", "nonsense"),
+    ("properties: { 'group.instance.id': 'x' }", #"kafka.properties."group.instance.id""#, "groupInstanceId"),
   ])
   func wrongKafkaSettingsAreNamed(members: String, path: String, message: String) {
     let problems = fixture.problems("{ kafka: { brokers: 'b', \(members) }, apps: { \(Fixture.app) } }")

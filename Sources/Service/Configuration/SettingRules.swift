@@ -1,3 +1,5 @@
+internal import Kafka
+
 /// The kinds of text that have rules of their own.
 extension SettingType where Value == String {
   /// Kafka's rule for topic names.
@@ -61,12 +63,8 @@ extension SettingType where Value == [KafkaProperty] {
 }
 
 enum KafkaPropertyReader {
-  /// Properties that the service sets itself, and the setting that governs each, if one does.
-  static let owned: [String: String] = [
-    "bootstrap.servers": "kafka.brokers", "metadata.broker.list": "kafka.brokers", "group.id": "kafka.group",
-    "group.instance.id": "kafka.groupInstanceId", "enable.auto.commit": "", "enable.auto.offset.store": "",
-    "enable.idempotence": "", "acks": "", "request.required.acks": "",
-  ]
+  /// The settings to use in place of properties that the service sets itself.
+  private static let settings: [String: String] = ["group.instance.id": "it is the setting kafka.groupInstanceId"]
 
   /// Whether a property holds a secret, as far as its name tells.
   static func isSecret(_ name: String) -> Bool {
@@ -75,9 +73,14 @@ enum KafkaPropertyReader {
   }
 
   static func read(_ member: ConfigurationMember, at path: String, _ context: inout ReadingContext) -> KafkaProperty? {
-    if let setting = owned[member.key] {
-      let message = "the service sets this property itself\(setting.isEmpty ? "" : "; use \(setting)")"
-      context.report(message, at: path, offset: member.keyOffset)
+    if let reason = settings[member.key] ?? KafkaDefaults.owned[member.key] {
+      context.report("cannot be set: \(reason)", at: path, offset: member.keyOffset)
+      return nil
+    }
+    guard KafkaLibrary.propertyNames.contains(member.key) else {
+      context.report(
+        "librdkafka \(KafkaLibrary.version) does not know this property", at: path, offset: member.keyOffset,
+        nearest: NearestName.find(member.key, in: KafkaLibrary.propertyNames.sorted()))
       return nil
     }
     let text: String
@@ -91,13 +94,32 @@ enum KafkaPropertyReader {
       context.mismatch("wrong type", member.value, at: path, allowed: "a text, a number, true, false or { file: … }")
       return nil
     }
-    if isSecret(member.key) && !member.value.fromEnvironment {
-      context.report(
-        "a secret must not stand in the configuration", at: path, offset: member.value.offset,
-        allowed: "{ file: \"…\" }, or \"${NAME}\" from the environment")
+    if isSecret(member.key) {
+      guard member.value.fromEnvironment else {
+        context.report(
+          "a secret must not stand in the configuration", at: path, offset: member.value.offset,
+          allowed: "{ file: \"…\" }, or \"${NAME}\" from the environment")
+        return nil
+      }
+    } else if let fault = fault(of: member.key, text) {
+      // librdkafka's words quote the value.
+      let words = member.value.fromEnvironment ? "librdkafka refuses this value" : fault
+      context.report(words, at: path, offset: member.value.offset, found: member.value.summary)
       return nil
     }
     return KafkaProperty(name: member.key, value: .text(text))
+  }
+
+  /// What librdkafka has against a value, in its own words.
+  private static func fault(of name: String, _ value: String) -> String? {
+    do {
+      // The broker is not looked at.
+      var properties = try KafkaProperties(brokers: "localhost")
+      try properties.set(name, to: value)
+      return nil
+    } catch {
+      return error.text
+    }
   }
 
   private static func file(

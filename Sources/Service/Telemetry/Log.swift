@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Synchronization
+internal import Transport
 package import Wire
 
 /// The service's log: one line for each thing that happened, as JSON or text.
@@ -132,13 +133,5 @@ package enum StandardError {
 /// The two clocks of the machine.
 package enum ServiceClock {
   @Sendable
-  package static func now() -> Moment {
-    var monotonic = timespec()
-    var wall = timespec()
-    _ = unsafe clock_gettime(CLOCK_MONOTONIC, &monotonic)
-    _ = unsafe clock_gettime(CLOCK_REALTIME, &wall)
-    return Moment(
-      instant: Instant(nanoseconds: Int64(monotonic.tv_sec) * 1_000_000_000 + Int64(monotonic.tv_nsec)),
-      time: UnixTime(milliseconds: Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000))
-  }
+  package static func now() -> Moment { Clock.moment }
 }

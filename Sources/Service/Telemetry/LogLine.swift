@@ -1,3 +1,4 @@
+internal import APNs
 package import Wire
 
 /// One line, ready to be written: JSON or text, never longer than a pipe takes in one piece.
@@ -99,7 +100,7 @@ extension LogField {
     case .offset(let number): .integer(number)
     case .port(let number), .status(let number): .integer(Int64(number))
     case .count(let number): .integer(Int64(number))
-    case .reason(let reason): .text(ReasonLabel.text(of: reason))
+    case .reason(let reason): .text(reason.text)
     case .token(let token): .text(token.description)
     case .requestID(let id):
       .text(

@@ -153,7 +153,7 @@ package enum MetricCatalogue {
   static let prefix = "martlet_"
 
   /// Apple's reasons, in the order of the table; what it does not know is `other`.
-  private static let reasons = Reason.allCases.map { $0 == .unknown ? "other" : ReasonLabel.text(of: $0) }
+  private static let reasons = Reason.allCases.map { $0 == .unknown ? "other" : $0.text }
 
   private static func ofApp(
     _ name: String, _ kind: Metric.Kind, by label: String? = nil, at first: Int, values: [String] = [],
@@ -171,13 +171,5 @@ package enum MetricCatalogue {
     MetricFamily(
       metric: Metric(prefix + name, kind, labels: label.map { [$0] } ?? [], help), first: first, values: values,
       showsZeros: showsZeros)
-  }
-}
-
-/// Apple's spelling of a reason.
-enum ReasonLabel {
-  static func text(of reason: Reason) -> String {
-    let name = "\(reason)".split(separator: "ID", omittingEmptySubsequences: false).joined(separator: "Id")
-    return name.prefix(1).uppercased() + name.dropFirst()
   }
 }
