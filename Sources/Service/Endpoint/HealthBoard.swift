@@ -46,7 +46,8 @@ package final class HealthBoard: Sendable {
   package func snapshot(at now: Instant) -> HealthState {
     let state = state.withLock { $0 }
     return HealthState(
-      now: now, loops: state.loops.map { HealthState.Loop(name: $0.name, lastTurn: $0.lastTurn()) }, longestTurn: longestTurn, isConfigured: state.isConfigured,
+      now: now, loops: state.loops.map { HealthState.Loop(name: $0.name, lastTurn: $0.lastTurn()) },
+      longestTurn: longestTurn, isConfigured: state.isConfigured,
       hasJoinedGroup: state.hasJoinedGroup, isDraining: state.isDraining, apps: state.apps)
   }
 }
