@@ -63,7 +63,7 @@ struct AppLoader {
     let server = endpoint(of: app)
     return AppRuntime(
       name: app.name, bundleID: app.bundleID,
-      endpoint: Transport.Endpoint(host: server.host, port: server.port), authority: server.authority, tls: tls,
+      endpoint: Endpoint(host: server.host, port: server.port), authority: server.authority, tls: tls,
       credentials: credentials, limits: limits(of: app))
   }
 
@@ -84,11 +84,11 @@ struct AppLoader {
     return context
   }
 
-  private func endpoint(of app: AppSettings) -> APNs.Endpoint {
+  private func endpoint(of app: AppSettings) -> APNsEndpoint {
     if let server = app.server {
-      return APNs.Endpoint(host: server.host, port: UInt16(clamping: server.port))
+      return APNsEndpoint(host: server.host, port: UInt16(clamping: server.port))
     }
-    return APNs.Endpoint(
+    return APNsEndpoint(
       app.environment == .production ? .production : .sandbox, port: UInt16(clamping: app.port))
   }
 

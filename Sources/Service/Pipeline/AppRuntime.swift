@@ -8,7 +8,7 @@ import Wire
 final class AppRuntime: Sendable {
   let name: String
   let bundleID: String
-  let endpoint: Transport.Endpoint
+  let endpoint: Endpoint
   /// The value of `:authority`.
   let authority: [UInt8]
   let tls: TLSContext
@@ -16,7 +16,7 @@ final class AppRuntime: Sendable {
   let limits: PoolLimits
 
   init(
-    name: String, bundleID: String, endpoint: Transport.Endpoint, authority: String, tls: TLSContext,
+    name: String, bundleID: String, endpoint: Endpoint, authority: String, tls: TLSContext,
     credentials: AppCredentials, limits: PoolLimits
   ) {
     self.name = name
@@ -61,7 +61,7 @@ final class TokenSource: Sendable {
     state.withLock { state in
       if state.needsSigning(at: now) {
         // A failure leaves the old token in place, which may still be good; `isUsable` says so.
-        try? state.sign(at: now) { try key.sign($0.span) }
+        try? state.sign(at: now) { try key.sign($0) }
       }
       return state.isUsable(at: now) ? state.current : nil
     }

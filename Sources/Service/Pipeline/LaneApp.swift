@@ -69,7 +69,7 @@ final class LaneApp {
     if hasPending, !refreshToken() { returnPending(.credentials) }
     while hasPending, let id = pool.take(now: now) {
       guard send(pending[pendingHead].submission, on: id, now: now) else {
-        // The connection's output is at its high-water mark: the answers that are due will call again.
+        // The connection's output is at its high-water mark; `roomAgain` goes on.
         pool.streamEnded(id, now: now)
         break
       }
@@ -234,6 +234,9 @@ final class LaneApp {
       "goaway", "APNs closes a connection", [.app(runtime.name), .cause(CauseText("\(HTTP2Code.name(code)) \(reason)"))])
     lane.touch(self)
   }
+
+  /// A connection's output has drained.
+  func roomAgain() { lane.touch(self) }
 
   func pingAcknowledged(_ connection: LaneConnection) {
     pool.pingAcknowledged(connection.id, now: lane.loop.now)
