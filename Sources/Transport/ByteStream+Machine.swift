@@ -168,6 +168,7 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
   /// The peer shut its side. What the delegate still has to say goes out; then it is over.
   private func endOfInput() {
     guard !peerEnded else { return }
+    if let writeFailure { return broke(writeFailure) }
     peerEnded = true
     switch state {
     case .handshaking:
@@ -192,7 +193,7 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
 
   private func broke(_ number: Int32) {
     if state == .lingering || (state == .closing && bufferedOutput == 0) { return finish(nil) }
-    let cause = number == 0 ? EPIPE : number
+    let cause = writeFailure ?? (number == 0 ? EPIPE : number)
     finish(TransportError(.reset, peer, "connection", errno: cause))
   }
 
@@ -200,11 +201,11 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
 
   /// Encrypts and sends as much as the kernel takes.
   func pump() {
-    guard state == .open || state == .handshaking || state == .closing else { return }
+    guard state == .open || state == .handshaking || state == .closing, writeFailure == nil else { return }
     let before = bufferedOutput
     if before > Self.lowWaterMark { aboveLowWater = true }
     if before > 0 { sendBuffered() }
-    guard state != .closed else { return }
+    guard state != .closed, writeFailure == nil else { return updateInterest() }
     let left = bufferedOutput
     if aboveLowWater && left <= Self.lowWaterMark {
       aboveLowWater = false
@@ -218,12 +219,12 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
   private func sendBuffered() {
     wantsWritable = false
     guard let tls else {
-      while !output.isEmpty && !wantsWritable && state != .closed {
+      while !output.isEmpty && !wantsWritable {
         output.consume(unsafe send(output.readable))
       }
       return
     }
-    while !wantsWritable && state != .closed {
+    while !wantsWritable {
       if state != .handshaking {
         while !output.isEmpty && tls.output.count < Self.ciphertextAtOnce {
           let chunk = min(output.count, Self.recordSize)
@@ -249,7 +250,10 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
     case .wouldBlock:
       wantsWritable = true
     case .failed(let number):
-      broke(number)
+      // Not the end yet: the descriptor is reported as broken next turn, and reading then tells the cause.
+      writeFailure = number
+      output = OutputBuffer()
+      tls?.output = OutputBuffer()
     }
     return 0
   }
@@ -270,7 +274,6 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
       tls.close()
       // A few bytes to a socket whose buffer has just been emptied; if it refuses them, the peer learns from TCP.
       tls.output.consume(unsafe send(tls.output.readable))
-      guard state != .closed else { return }
     }
     if peerEnded { return finish(nil) }
     Socket.shutdownWriting(descriptor)

@@ -1,7 +1,7 @@
 package import Wire
 
-/// Hears what happens on a stream. Every call comes on the stream's loop, from the loop itself: never from inside a call
-/// that the delegate makes into the stream.
+/// Hears what happens on a stream. Every call comes on the stream's loop, from the loop itself: never from inside a
+/// call that the delegate makes into the stream.
 package protocol ByteStreamDelegate: AnyObject {
   /// TCP, and TLS if wanted, are done; `stream.applicationProtocol` tells what ALPN chose.
   func streamOpened(_ stream: ByteStream)
@@ -56,6 +56,9 @@ package final class ByteStream: @unchecked Sendable {
   var timer: Timer?
   var delegate: (any ByteStreamDelegate)?
   var endedBy: TransportError?
+  /// The `errno` with which the kernel refused our output for good. The reading side still tells why: a TLS alert may
+  /// have come just before the reset.
+  var writeFailure: Int32?
   /// The peer has said its last word.
   var peerEnded = false
   var readingPaused = false
@@ -182,6 +185,7 @@ package final class ByteStream: @unchecked Sendable {
 
   private func prepareOutput() -> Bool {
     precondition(loop.isCurrent)
+    guard writeFailure == nil else { return false }
     switch state {
     case .connecting, .handshaking, .open: break
     case .closing where peerEnded: break

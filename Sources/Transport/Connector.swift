@@ -31,6 +31,14 @@ final class Connector: EventHandler, TimerHandler, @unchecked Sendable {
     }
   }
 
+  /// The same for addresses that are known.
+  init(loop: EventLoop, addresses: [SocketAddress], of endpoint: Endpoint, completion: @escaping Completion) {
+    self.loop = loop
+    self.endpoint = endpoint
+    self.completion = completion
+    loop.execute { self.resolved(.success(addresses)) }
+  }
+
   /// What it waits for, for the message when the deadline passes.
   var waitsFor: String { attempts.isEmpty ? "look-up" : "connect" }
 

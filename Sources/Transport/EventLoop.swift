@@ -5,8 +5,8 @@ package import Wire
 
 /// One thread that waits for descriptors, timers and work from other threads, and runs their handlers one by one.
 ///
-/// A turn: wait; then descriptors, handed-over work, timers, and last the end-of-turn handlers. It turns at least once a
-/// second, so that a watcher can tell a stuck loop by `lastTurn`.
+/// A turn: wait; then descriptors, handed-over work, timers, and last the end-of-turn handlers. It turns at least once
+/// a second, so that a watcher can tell a stuck loop by `lastTurn`.
 ///
 /// `@unchecked Sendable` holds because what any thread may touch (`execute`, `stop`, `isCurrent`, the counters) goes
 /// through a mutex or atomics, and everything else asserts that it runs on the loop's own thread.
@@ -296,7 +296,14 @@ package final class EventLoop: @unchecked Sendable {
     }
   }
 
+  /// Work that came too late for the last turn still runs; from then on `execute` refuses. Then the handlers hear the
+  /// news. What they start on this loop never runs, so it is let go: it would keep the loop for ever.
   private func end() {
+    let late = inbox.withLock { inbox in
+      inbox.ended = true
+      return exchange(&inbox.work, with: [])
+    }
+    for work in late { work() }
     for index in registrations.indices {
       guard let handler = registrations[index].handler else { continue }
       handler.loopStopped(self)
@@ -308,11 +315,8 @@ package final class EventLoop: @unchecked Sendable {
     }
     runTurnHandlers()
     turnHandlers.removeAll()
-    let leftover = inbox.withLock { inbox in
-      inbox.ended = true
-      return exchange(&inbox.work, with: [])
-    }
-    _ = leftover
+    timers = Timers()
+    registrations.removeAll()
   }
 
   /// - Returns: the `errno` of a failure.

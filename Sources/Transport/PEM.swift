@@ -36,7 +36,8 @@ enum PEM {
     }
     let error = OpenSSLError.take()
     if box.wasAsked {
-      let cause = password == nil ? "the key is encrypted, and no password was given" : "the password does not open the key"
+      let cause =
+        password == nil ? "the key is encrypted, and no password was given" : "the password does not open the key"
       throw TransportError(.credential, file, cause, code: error.code)
     }
     guard labels(in: text).contains(where: { $0.hasSuffix("PRIVATE KEY") }) else {
@@ -48,9 +49,8 @@ enum PEM {
   /// The first public key (`PUBLIC KEY`).
   static func publicKey(_ text: [UInt8], _ file: String) throws(TransportError) -> PrivateKey {
     let bio = try MemoryBIO(tidied(text))
-    guard let handle = unsafe PEM_read_bio_PUBKEY(bio.handle, nil, { unsafe PEM.noPassword($0, $1, $2, $3) }, nil) else {
-      throw OpenSSLError.take(.credential, file, "public key")
-    }
+    let handle = unsafe PEM_read_bio_PUBKEY(bio.handle, nil, { unsafe PEM.noPassword($0, $1, $2, $3) }, nil)
+    guard let handle = unsafe handle else { throw OpenSSLError.take(.credential, file, "public key") }
     return unsafe PrivateKey(owning: handle)
   }
 
@@ -62,11 +62,9 @@ enum PEM {
     let body = text.starts(with: mark) ? text.dropFirst(mark.count) : text[...]
     for line in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
       let blank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }
-      guard let last = line.lastIndex(where: { !blank($0) }), let first = line.firstIndex(where: { !blank($0) }) else {
-        tidy.append(UInt8(ascii: "\n"))
-        continue
+      if let first = line.firstIndex(where: { !blank($0) }), let last = line.lastIndex(where: { !blank($0) }) {
+        tidy += line[first...last]
       }
-      tidy += line[first...last]
       tidy.append(UInt8(ascii: "\n"))
     }
     return tidy

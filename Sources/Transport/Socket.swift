@@ -31,7 +31,9 @@ struct SocketAddress: Sendable {
   }
 
   /// Fills itself by a call such as `getsockname`; nil if the call fails.
-  init?(filling fill: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32, _ socket: Int32) {
+  init?(
+    filling fill: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32, _ socket: Int32
+  ) {
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let status = unsafe withUnsafeMutableBytes(of: &storage) { bytes in
       guard let base = bytes.baseAddress else { return Int32(-1) }

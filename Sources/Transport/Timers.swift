@@ -71,7 +71,8 @@ struct Timers<Payload> {
 
   /// Takes the earliest timer whose deadline is not after `now`.
   mutating func popDue(_ now: Instant) -> (timer: Timer, payload: Payload)? {
-    guard let first = heap.first, first.deadline <= now, let payload = slots[Int(first.slot)].payload else { return nil }
+    guard let first = heap.first, first.deadline <= now else { return nil }
+    guard let payload = slots[Int(first.slot)].payload else { return nil }
     let timer = Timer(slot: first.slot, generation: slots[Int(first.slot)].generation)
     removeEntry(at: 0)
     release(first.slot)

@@ -152,6 +152,50 @@ enum Cover: CaseIterable, Sendable {
     #expect(log.error?.subject == listener.endpoint.description)
   }
 
+  @Test func aNameWithADeadAddressIsReachedAtTheNextOne() throws {
+    let fixture = try LoopFixture()
+    // Only IPv4 listens; where "localhost" is ::1 too, that address is refused.
+    let listener = try fixture.listen { echo() }
+    for _ in 0..<4 {
+      let recorder = Recorder(
+        opened: { stream in write("x", to: stream) }, received: { stream, _ in stream.close() })
+      fixture.connect(to: Endpoint(host: "localhost", port: listener.endpoint.port), recorder)
+      #expect(try #require(recorder.waitForEnd()).count == 1)
+    }
+  }
+
+  @Test func connectionAttemptsThatHangAreOvertakenByTheNext() throws {
+    let fixture = try LoopFixture()
+    let listener = try fixture.listen { echo() }
+    // A listener whose backlog is full answers no further attempt, as a dead host does.
+    guard case .value(let deaf) = Socket.make(family: AF_INET) else { return }
+    var attempts = [deaf]
+    defer { for attempt in attempts { Syscalls.close(attempt) } }
+    let any = try Resolver.passiveAddresses(of: "127.0.0.1", port: 0)[0]
+    #expect(unsafe any.withPointer { unsafe bind(deaf, $0, $1) } == 0)
+    #expect(listen(deaf, 0) == 0)
+    let dead = try #require(Socket.localAddress(deaf))
+    for _ in 0..<3 {
+      guard case .value(let attempt) = Socket.make(family: AF_INET) else { continue }
+      attempts.append(attempt)
+      _ = Socket.connect(attempt, to: dead)
+    }
+    let live = try Resolver.passiveAddresses(of: "127.0.0.1", port: listener.endpoint.port)[0]
+    let winner = Monitor<UInt16?>(nil)
+    let keep = Monitor<Connector?>(nil)
+    fixture.loop.execute { [loop = fixture.loop] in
+      let connector = Connector(loop: loop, addresses: [dead, live], of: listener.endpoint) { result in
+        guard case .success(let descriptor) = result else { return }
+        let port = Socket.peerAddress(descriptor)?.endpoint?.port
+        Syscalls.close(descriptor)
+        winner.update { $0 = port }
+      }
+      keep.update { $0 = connector }
+    }
+    #expect(winner.wait { $0 != nil })
+    #expect(winner.value == listener.endpoint.port)
+  }
+
   @Test func aHandshakeThatIsNeverAnsweredEndsAtItsDeadline() throws {
     let fixture = try LoopFixture()
     let (client, _) = try Cover.tls.contexts()
