@@ -119,6 +119,18 @@ final class LoopFixture: Sendable {
     }
   }
 
+  /// Keeps the loop inside one piece of work until the answer is set to true; what comes meanwhile comes together.
+  func block() -> Monitor<Bool> {
+    let entered = Monitor(false)
+    let gate = Monitor(false)
+    loop.execute {
+      entered.update { $0 = true }
+      _ = gate.wait { $0 }
+    }
+    _ = entered.wait { $0 }
+    return gate
+  }
+
   /// Runs `work` on the loop and waits for its value.
   func onLoop<Value: Sendable>(_ work: @escaping @Sendable () -> Value) -> Value? {
     let result = Monitor<Value?>(nil)
