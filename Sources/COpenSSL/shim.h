@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -55,6 +56,10 @@ static inline void martlet_X509V3_set_ctx(X509V3_CTX *context, X509 *issuer, X50
   X509V3_set_ctx_nodb(context);
   X509V3_set_ctx(context, issuer, subject, NULL, NULL, 0);
 }
+
+// The functions of typed stacks are macros.
+static inline X509 *martlet_sk_X509_shift(STACK_OF(X509) *stack) { return sk_X509_shift(stack); }
+static inline void martlet_sk_X509_free(STACK_OF(X509) *stack) { sk_X509_free(stack); }
 
 // The SSL_OP_ flags are made by a function-like macro (SSL_OP_BIT).
 static inline uint64_t martlet_SSL_OP_common(void) { return SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION; }

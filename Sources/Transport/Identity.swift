@@ -16,7 +16,8 @@ package struct Identity: Sendable {
   /// When the certificate expires.
   package var validUntil: UnixTime { leaf.validUntil }
 
-  /// Loads from PEM files: certificates in any order, and the key in the same file or in one of its own.
+  /// Loads from a PKCS#12 file, or from PEM files: certificates in any order, and the key in the same file or in one of
+  /// its own.
   ///
   /// The leaf is the certificate that the key belongs to; those of the rest that lead from it to the authority follow.
   /// - Throws: a `file` or `credential` error that names the file and never shows its content.
@@ -24,6 +25,9 @@ package struct Identity: Sendable {
     certificateFile: String, keyFile: String? = nil, password: String? = nil
   ) throws(TransportError) -> Identity {
     let text = try FileContent.read(certificateFile)
+    if keyFile == nil && PKCS12.isLikely(text) {
+      return try PKCS12.identity(text, certificateFile, password: password)
+    }
     let keyText = try keyFile.map { path throws(TransportError) in try FileContent.read(path) }
     return try Identity(
       certificatePEM: text, named: certificateFile, keyPEM: keyText ?? text, named: keyFile ?? certificateFile,

@@ -144,6 +144,27 @@ import Wire
     #expect(missing.cause.contains("no private key") && missing.cause.contains("CERTIFICATE"))
   }
 
+  @Test func aPKCS12FileIsReadWithItsPassword() throws {
+    try openssl("req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj '/UID=com.example/CN=push'")
+    try openssl("pkcs12 -export -inkey k.pem -in c.pem -passout pass:open-sesame -out new.p12")
+    try openssl("pkcs12 -export -legacy -inkey k.pem -in c.pem -passout pass:open-sesame -out old.p12")
+    let file = directory.file("new.p12")
+    let identity = try Identity.load(certificateFile: file, password: "open-sesame")
+    #expect(identity.userID == "com.example")
+    _ = try TLSContext.client(identity: identity)
+    for (name, password, word) in [
+      ("new.p12", nil, "none was given"), ("new.p12", "hunter2", "does not open"), ("old.p12", "open-sesame", "-legacy"),
+    ] {
+      let error = try #require(throws: TransportError.self) {
+        try Identity.load(certificateFile: directory.file(name), password: password)
+      }
+      #expect(error.kind == .credential && error.subject == directory.file(name))
+      #expect(error.cause.contains(word) && !error.cause.contains("hunter2"), "\(error)")
+    }
+    _ = directory.write("0 nothing", to: "odd")
+    #expect(throws: TransportError.self) { try Identity.load(certificateFile: directory.file("odd")) }
+  }
+
   @Test func theExpiryOfACertificateIsKnownToTheSecond() throws {
     let until = UnixTime(seconds: 1_900_000_000)
     let authority = try CertificateAuthority(name: "Root")
