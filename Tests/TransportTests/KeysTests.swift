@@ -153,7 +153,8 @@ import Wire
     #expect(identity.userID == "com.example")
     _ = try TLSContext.client(identity: identity)
     for (name, password, word) in [
-      ("new.p12", nil, "none was given"), ("new.p12", "hunter2", "does not open"), ("old.p12", "open-sesame", "-legacy"),
+      ("new.p12", nil, "none was given"), ("new.p12", "hunter2", "does not open"),
+      ("old.p12", "open-sesame", "-legacy"),
     ] {
       let error = try #require(throws: TransportError.self) {
         try Identity.load(certificateFile: directory.file(name), password: password)
