@@ -138,7 +138,7 @@ import Wire
     var random = SplitMix(state: 2)
     for _ in 0..<1500 {
       let pair = try SessionPair()
-      pair.serverHeard.onRequest = { pair.answer($0.stream, 200, "answer") }
+      pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, "answer") }
       pair.piece = Int(random.next() % 40) + 1
       try? pair.feed(Self.spoil(recorded, &random), to: pair.server) {
         pair.server.handEvents(toServer: pair.serverHeard)
@@ -156,7 +156,7 @@ import Wire
     for _ in 0..<1500 {
       let pair = try SessionPair()
       let session = role == .client ? pair.client : pair.server
-      pair.serverHeard.onRequest = { pair.answer($0.stream, 200, "answer") }
+      pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, "answer") }
       var frames: [UInt8] = role == .client ? [] : Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
       frames += Self.settings
       if role == .client {
@@ -205,7 +205,7 @@ import Wire
     for tag in 0..<8 as Range<UInt64> { pair.submit(tag, body: "body \(tag)") }
     try pair.client.produce(limit: 1 << 20)
     let toServer = pair.client.output
-    pair.serverHeard.onRequest = {
+    pair.serverHeard.onRequest = { [unowned pair] in
       pair.answer($0.stream, $0.stream.number == 5 ? 400 : 200, $0.stream.number == 5 ? "why" : "", id: "x")
     }
     pair.server.ping()

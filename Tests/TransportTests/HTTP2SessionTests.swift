@@ -7,7 +7,7 @@ import Wire
   @Test func requestAndResponseArriveWhole() throws {
     let pair = try SessionPair()
     try pair.run()
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200, id: "ABC") }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, id: "ABC") }
     #expect(pair.submit(7, body: #"{"aps":{}}"#))
     try pair.run()
 
@@ -29,7 +29,7 @@ import Wire
     let pair = try SessionPair()
     pair.piece = piece
     try pair.run()
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 400, #"{"reason":"\#($0.path)"}"#) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 400, #"{"reason":"\#($0.path)"}"#) }
     for tag in 0..<300 as Range<UInt64> { #expect(pair.submit(tag, body: "body of \(tag)")) }
     try pair.run()
     #expect(pair.clientHeard.words.count == 300)
@@ -48,7 +48,7 @@ import Wire
     let pair = try SessionPair(client: narrow, server: narrow)
     try pair.run()
     let large = String(repeating: "x", count: 4096)
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200, String(repeating: "y", count: $0.bodyLength)) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, String(repeating: "y", count: $0.bodyLength)) }
     for tag in 0..<100 as Range<UInt64> { #expect(pair.submit(tag, body: large)) }
     try pair.run()
     #expect(pair.clientHeard.words.count == 100)
@@ -190,7 +190,7 @@ import Wire
     #expect(pair.submit(1))
     #expect(pair.submit(2))
     try pair.run()
-    pair.clientHeard.onResponse = { _ in #expect(pair.client.cancel(tag: 2)) }
+    pair.clientHeard.onResponse = { [unowned pair] _ in #expect(pair.client.cancel(tag: 2)) }
     for seen in pair.serverHeard.seen { pair.answer(seen.stream, 200) }
     try pair.run()
     #expect(pair.clientHeard.words.keys.sorted() == [1])
@@ -236,11 +236,11 @@ import Wire
     small.bodySize = 1000
     let pair = try SessionPair(client: small)
     try pair.run()
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200, String(repeating: "z", count: 1001)) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, String(repeating: "z", count: 1001)) }
     #expect(pair.submit(1))
     try pair.run()
     #expect(pair.clientHeard.words == [1: [.failed(.reset(code: HTTP2Code.cancel))]])
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200, String(repeating: "z", count: 1000)) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, String(repeating: "z", count: 1000)) }
     #expect(pair.submit(2))
     try pair.run()
     #expect(pair.clientHeard.words[2]?.first == .response(status: 200, body: String(repeating: "z", count: 1000)))
@@ -307,7 +307,7 @@ import Wire
     #expect(pair.client.output.count >= 10_000)
     #expect(pair.client.output.count < 10_000 + 17_000)
     #expect(pair.client.wantsToSend)
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200) }
     try pair.run()
     #expect(pair.clientHeard.words.count == 200)
   }
@@ -316,7 +316,7 @@ import Wire
   @Test func fieldsThatDifferEachTimeLeaveTheTableAlone() throws {
     let pair = try SessionPair()
     try pair.run()
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200) }
     var sizes: [Int] = []
     for tag in 1000..<1300 as Range<UInt64> {
       #expect(pair.submit(tag))
@@ -333,7 +333,7 @@ import Wire
   @Test func slotsAndTheirBuffersAreUsedAgain() throws {
     let pair = try SessionPair()
     try pair.run()
-    pair.serverHeard.onRequest = { pair.answer($0.stream, 200) }
+    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200) }
     for tag in 0..<1000 as Range<UInt64> {
       #expect(pair.submit(tag))
       try pair.run()
