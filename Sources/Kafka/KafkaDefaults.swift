@@ -1,5 +1,8 @@
 /// The settings that the service starts from, with their reasons, and those that it keeps to itself.
 ///
+/// Left at the library's own default, though it matters: `allow.auto.create.topics`, false for consumers, so that a
+/// misspelt topic is an error and not a new topic.
+///
 /// The aim: low latency at a trickle, full batches at full load, and a bound on what the library holds in memory.
 package enum KafkaDefaults {
   package struct Setting: Sendable {
@@ -30,18 +33,18 @@ package enum KafkaDefaults {
       "eager assignors: the sticky cooperative one can loop for ever in versions before 2.6.1 when there are more "
         + "members than partitions; set `cooperative-sticky` on all replicas at once to use it"),
     Setting("auto.offset.reset", "earliest", "a new group, or one whose offsets were lost, must not skip requests"),
-    Setting("allow.auto.create.topics", "false", "a misspelt topic is an error and not a new topic"),
     Setting("fetch.wait.max.ms", "100", "an empty fetch is answered soon, so that a rebalance is not held up"),
     Setting("fetch.min.bytes", "1", "a single record is delivered at once"),
     Setting("fetch.error.backoff.ms", "100", "a moved leader costs little"),
     Setting("fetch.message.max.bytes", "1048576", "one partition's share of a fetch; raised for larger records"),
     Setting(
-      "queued.max.messages.kbytes", "16384",
-      "bounds what is fetched ahead, over all partitions; `fetch.max.bytes` follows it"),
+      "queued.max.messages.kbytes", "20480",
+      "bounds what is fetched ahead, over all partitions; `fetch.max.bytes` follows it. With small records the library "
+        + "takes about two and a half times this"),
     Setting(
-      "queued.min.messages", "50000",
-      "bounds the number fetched ahead, as each costs the library some hundred bytes beside its content; too few and "
-        + "the fetcher idles between refills"),
+      "queued.min.messages", "65000",
+      "bounds the number fetched ahead, as each costs the library some hundred bytes beside its content. Versions "
+        + "before 2.2 look again only after a second when the bound was reached, so it must hold a second's records"),
     Setting("fetch.queue.backoff.ms", "10", "how soon a full fetch-ahead queue is looked at again (2.2 and later)"),
     Setting("max.poll.interval.ms", "300000", "the service polls while it is paused, so this only catches a hang"),
     Setting("session.timeout.ms", "45000", "a broker restart must not cost the membership"),

@@ -92,7 +92,7 @@ final class Reader {
       case .committed(let result): commits.append(result)
       case .error(let error): errors.append(error)
       }
-    } while !consumer.isDrained
+    } while !consumer.isDrained || consumer.hasControlEvents
   }
 
   func answer(_ event: ConsumerEvent) throws {

@@ -50,6 +50,27 @@ struct PauseTests {
     #expect(reader.records.map(\.offset) == Array(0..<2_000))
   }
 
+  @Test func aLimitOfNothingHoldsRecordsBackAndStillBringsNews() throws {
+    let cluster = try MockCluster()
+    let writer = try Writer(cluster.bootstrapServers)
+    #expect(try writer.fill("t", count: 100))
+    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
+    try reader.assign([partition(0)])
+    try reader.consumer.commit([OffsetCommit(partition: partition(0), offset: 1)], ticket: 1)
+    var batch: [Record] = []
+    var ticket: UInt64?
+    while ticket == nil, reader.wakeup.wait(milliseconds: 30_000) {
+      reader.wakeup.reset()
+      while let event = reader.consumer.poll(into: &batch, limit: 0) {
+        if case .committed(let result) = event { ticket = result.ticket }
+      }
+    }
+    #expect(ticket == 1)
+    #expect(batch.isEmpty)
+    #expect(try reader.run { reader.records.count == 100 })
+    #expect(reader.records.map(\.offset) == Array(0..<100))
+  }
+
   /// The library of some versions goes back to an older offset when a partition is resumed that is not paused.
   @Test func resumingWhatIsNotPausedChangesNothing() throws {
     let cluster = try MockCluster()
