@@ -84,6 +84,13 @@ package final class Consumer {
     client.destroy(skippingConsumerClose: true)
   }
 
+  /// For a process that ends while the brokers are out of reach. Freeing a consumer whose commit nobody answers waits
+  /// as long as the session timeout; after this call it is not freed at all. Nothing else may be called afterwards.
+  package func abandon() {
+    unsafe rd_kafka_queue_io_event_enable(records, -1, nil, 0)
+    client.abandon()
+  }
+
   /// Has an eventfd written to when there is something to poll; see `KafkaClient.wake` for when exactly. Poll once
   /// after this call.
   package func wake(fileDescriptor: Int32) {

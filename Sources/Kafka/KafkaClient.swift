@@ -53,6 +53,14 @@ final class KafkaClient {
       handle, skippingConsumerClose ? Int32(RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) : 0)
   }
 
+  /// Leaves the client to the end of the process: nothing is freed, and nothing waits. Its threads go on, but write to
+  /// no descriptor of ours any more.
+  func abandon() {
+    guard !isDestroyed else { return }
+    isDestroyed = true
+    unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
+  }
+
   /// Has the library write an 8-byte 1 to `fileDescriptor` (a non-blocking eventfd) when there is something to poll.
   ///
   /// It writes when an operation comes onto an *empty* queue, and not again until the queue has been read since. So:

@@ -55,6 +55,24 @@ struct OffsetsTests {
     #expect {
       try reader.consumer.commit([OffsetCommit(partition: partition(1), offset: 5)], timeout: .milliseconds(20))
     } throws: { ($0 as? KafkaError)?.code == .timedOut }
+    // Freeing it would wait until the commit is given up; with the broker back it is answered.
+    try cluster.setBroker(1, isUp: true)
+    #expect(
+      try reader.run { (try? reader.consumer.committed([partition(1)], timeout: .seconds(1)))?.first?.offset == 5 })
+  }
+
+  /// The process can end while a commit is open and the brokers are away.
+  @Test func anAbandonedConsumerHoldsNobodyUp() throws {
+    let cluster = try MockCluster()
+    let start = ContinuousClock.now
+    do {
+      let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
+      try cluster.setBroker(1, isUp: false)
+      try reader.consumer.commit([OffsetCommit(partition: partition(1), offset: 5)], ticket: 1)
+      reader.consumer.abandon()
+    }
+    // Freed, it would take the 45 seconds of the session timeout.
+    #expect(ContinuousClock.now - start < .seconds(30))
   }
 
   @Test func nothingToCommitIsNoRequest() throws {
