@@ -1,4 +1,4 @@
-"""Measures the service from Kafka to Kafka against h2load, in turn, on the same server. See README.md beside this file."""
+"""Measures the service from Kafka to Kafka against h2load, in turn, on the same server; see README.md here."""
 
 import argparse
 import json
@@ -134,14 +134,16 @@ class Bench:
         total, deadline = self.options.requests, time.monotonic() + self.options.timeout
         start = None
         while True:
+            if not service.running:
+                raise SystemExit(f"martlet ended with {service.wait()}\n{service.tail()}")
             done = marks.total()
             now, used, server = time.monotonic(), service.processor_seconds(), self.server.processor_seconds()
             if start is None and done > 0:
                 start = (done, now, used, server)
             if start is not None and done >= total:
                 break
-            if now > deadline or not service.running:
-                raise SystemExit(f"{done} of {total} results after {self.options.timeout} s\n{service.tail()}")
+            if now > deadline:
+                raise SystemExit(f"{done} of {total} results after {self.options.timeout:g} s\n{service.tail()}")
             time.sleep(0.02)
         if done != total:
             raise SystemExit(f"{done} results for {total} requests")
@@ -218,13 +220,25 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
     def median(runs: list[Run], name: str) -> float:
         return statistics.median(getattr(run, name) for run in runs)
 
+    lines = []
+    for name, runs in (("h2load", yardstick), ("martlet", service)):
+        if rates := [run.per_second for run in runs]:
+            lines.append(
+                f"{name}: {', '.join(f'{rate:,.0f}' for rate in rates)} requests/s, spread {spread(rates):.0%}"
+            )
+    if spread([run.per_second for run in yardstick]) > NOISE:
+        lines.append("The yardstick varied much: the machine was noisy. Trust the ratios little, and run it again.")
+    if not service:
+        lines.append(f"h2load: {median(yardstick, 'microseconds'):.1f} µs of CPU a request")
+        return "\n".join(lines)
     rows = [
         ("requests per second", *(median(runs, "per_second") for runs in (service, yardstick)), ">= 0.50"),
         ("CPU per notification, µs", *(median(runs, "microseconds") for runs in (service, yardstick)), "<= 2.0"),
         ("nghttpd's CPU, µs", *(median(runs, "server_microseconds") for runs in (service, yardstick)), ""),
     ]
-    lines = [
-        f"medians of {len(service)} runs in turn",
+    lines += [
+        "",
+        f"medians of {len(service)} runs in turn:",
         "",
         "| what                      |    martlet |     h2load |  ratio | target  |",
         "|---------------------------|-----------:|-----------:|-------:|---------|",
@@ -235,12 +249,6 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
     ]
     peak = max(run.peak for run in service) / (1 << 20)
     lines.append(f"| {'peak resident memory, MiB':<25} | {peak:>10,.1f} | {'':>10} | {'':>6} | {'<= 96':<7} |")
-    lines.append("")
-    for name, runs in (("h2load", yardstick), ("martlet", service)):
-        rates = [run.per_second for run in runs]
-        lines.append(f"{name}: {', '.join(f'{rate:,.0f}' for rate in rates)} requests/s, spread {spread(rates):.0%}")
-    if spread([run.per_second for run in yardstick]) > NOISE:
-        lines.append("The yardstick varied much: the machine was noisy. Trust the ratios little, and run it again.")
     return "\n".join(lines)
 
 
@@ -264,7 +272,7 @@ def main() -> None:
                 print(text, file=sys.stderr, flush=True)
         finally:
             bench.server.kill()
-    print(table(yardstick, service or yardstick))
+    print(table(yardstick, service))
 
 
 if __name__ == "__main__":

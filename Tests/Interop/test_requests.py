@@ -1,5 +1,7 @@
 """Requests of producers that share no code with the service, and what is published for them."""
 
+import json
+import subprocess
 import uuid
 
 from apns_standin import Answer
@@ -33,6 +35,21 @@ def test_every_codec_of_both_clients(world):
     assert len(world.server.seen) == len(expected)
     assert not world.server.violations
     assert not world.dead_letters.poll(0.5)
+
+
+def test_requests_of_kcat(world):
+    """The tool that people try things with: JSON lines with keys, a header for all of them."""
+    world.martlet().wait_ready()
+    fields = [request(device_token(number)) for number in range(10)]
+    lines = "".join(f"user-{number}|{json.dumps(one)}\n" for number, one in enumerate(fields))
+    command = ["kcat", "-P", "-b", world.kafka.bootstrap, "-t", "push.requests", "-K", "|", "-H", "origin=kcat"]
+    subprocess.run(command, input=lines, text=True, check=True, timeout=30)
+    found = world.results.by_id([one["id"] for one in fields])
+    for number, one in enumerate(fields):
+        (record,) = found[one["id"]]
+        assert check_result(record)["status"] == "delivered"
+        assert record.key == b"user-%d" % number
+        assert record.header("origin") == b"kcat"
 
 
 def test_the_result_of_a_delivered_request(world):
