@@ -34,6 +34,9 @@ RETRIED = {
     "InternalServerError", "ServiceUnavailable", "Shutdown",
 }  # fmt: skip
 
+#: Apple's page has one spelling and its servers send the other; a result may have either.
+SPELLINGS = {"BadEnvironmentKeyInToken": "BadEnvironmentKeyIdInToken"}
+
 
 def test_each_reason_leads_where_apple_says(world):
     """One app for each reason, so that what an app's credentials have earned does not touch the others."""
@@ -57,7 +60,12 @@ def test_each_reason_leads_where_apple_says(world):
         if reason in RETRIED or status >= 500:
             assert (result["status"], result["attempts"], len(posts)) == ("delivered", 2, 2), (reason, result)
         else:
-            assert (result["status"], result["http_status"], result["reason"]) == ("rejected", status, reason), result
+            told = SPELLINGS.get(result["reason"], result["reason"])
+            assert (result["status"], result["http_status"], told) == (
+                "rejected",
+                status,
+                SPELLINGS.get(reason, reason),
+            )
             assert (result["attempts"], len(posts)) == (1, 1), (reason, result)
 
     events = [check_event(record) for record in world.events.count(len(EVENT_REASONS))]
