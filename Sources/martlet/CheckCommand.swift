@@ -27,14 +27,18 @@ struct CheckReport {
   var settings: Settings?
   var problems: [ConfigurationProblem]
 
-  var isGood: Bool { settings != nil }
+  var isGood: Bool { settings != nil && errors == 0 }
 
-  init(file: String, environment: @escaping (String) -> String? = SettingsLoader.processEnvironment) {
+  init(
+    file: String, environment: @escaping (String) -> String? = SettingsLoader.processEnvironment,
+    now: UnixTime = ServiceClock.now().time
+  ) {
     self.file = file
     do {
       let loaded = try SettingsLoader.load(file: file, environment: environment)
       settings = loaded.settings
       problems = loaded.warnings
+      problems += CredentialCheck.problems(in: loaded.settings, file: file, now: now)
     } catch {
       problems = error.problems
     }
@@ -46,7 +50,7 @@ struct CheckReport {
   var text: String {
     var lines: [String] = []
     for problem in problems { lines += Self.lines(of: problem) }
-    if let settings {
+    if let settings, isGood {
       lines.append("✓ \(file): can be used")
       lines.append("✓ kafka: \(settings.kafka.brokers.joined(separator: ",")), group \(settings.kafka.group)")
       for app in settings.apps.prefix(50) { lines.append("✓ app \(app.name): \(Self.summary(of: app))") }

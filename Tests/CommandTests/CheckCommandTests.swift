@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import Transport
 
 @testable import martlet
 
 struct CheckCommandTests {
-  /// Writes a configuration, checks it, and removes it.
-  private func report(_ text: String) throws -> CheckReport {
+  /// Writes a file of its own, hands its path over, and removes it.
+  private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
     var template = Array("/tmp/martlet-check-XXXXXX".utf8CString)
     let descriptor = unsafe mkstemp(&template)
     try #require(descriptor >= 0)
@@ -14,7 +15,16 @@ struct CheckCommandTests {
     let bytes = Array(text.utf8)
     #expect(unsafe write(descriptor, bytes, bytes.count) == bytes.count)
     close(descriptor)
-    return CheckReport(file: path) { _ in nil }
+    return try body(path)
+  }
+
+  private func report(_ text: String) throws -> CheckReport {
+    try withFile(text) { path in CheckReport(file: path, environment: { _ in nil }) }
+  }
+
+  private func report(keyFile: String) throws -> CheckReport {
+    let token = "{ keyFile: '\(keyFile)', keyId: 'ABC123DEFG', teamId: 'DEF123GHIJ' }"
+    return try report("{ kafka: { brokers: 'b:9092' }, apps: { a: { bundleId: 'com.example', token: \(token) } } }")
   }
 
   @Test
@@ -31,12 +41,18 @@ struct CheckCommandTests {
 
   @Test
   func aGoodConfigurationIsSummed() throws {
-    // Any file that is there serves as the certificate: what is in it is not looked at here.
-    let report = try report(
-      "{ kafka: { brokers: 'b:9092' }, apps: { a: { bundleId: 'com.example', certificate: { file: '/bin/sh' } } } }"
-    )
+    let report = try withFile(SigningKey.generate().privatePEM()) { try report(keyFile: $0) }
     #expect(report.isGood, "\(report.text)")
-    #expect(report.text.contains("✓ app a: com.example, production, certificate /bin/sh"))
+    #expect(report.text.contains("✓ app a: com.example, production, token, key ABC123DEFG, team DEF123GHIJ"))
     #expect(report.json.contains(#""ok":true"#) && report.json.contains(#""apps":1"#))
+  }
+
+  @Test
+  func aKeyThatIsNoneIsAProblem() throws {
+    // Any file that is there and is no key.
+    let report = try report(keyFile: "/bin/sh")
+    #expect(!report.isGood)
+    #expect(report.text.contains("✗ apps.a.token.keyFile: the key cannot be used"), "\(report.text)")
+    #expect(report.text.hasSuffix("1 error; it cannot be used"))
   }
 }

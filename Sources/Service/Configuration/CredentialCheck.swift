@@ -1,0 +1,95 @@
+internal import Transport
+package import Wire
+
+/// Looks into the keys and certificates that a configuration names, as the service would at its start.
+///
+/// Loading the settings only tells that the files are there; the running service goes on without an app whose
+/// credentials cannot be used. Here each such app is a problem.
+package struct CredentialCheck {
+  /// A certificate that expires sooner is warned of.
+  static let soon = Duration.seconds(30 * 86_400)
+
+  private let file: String
+  private let now: UnixTime
+  private var problems: [ConfigurationProblem] = []
+  /// What is wrong with each key file, so that a key that many apps share is read once.
+  private var keyFaults: [String: String?] = [:]
+
+  private init(file: String, now: UnixTime) {
+    self.file = file
+    self.now = now
+  }
+
+  /// - Parameter file: the configuration that the settings were read from.
+  package static func problems(in settings: Settings, file: String, now: UnixTime) -> [ConfigurationProblem] {
+    var check = CredentialCheck(file: file, now: now)
+    for app in settings.apps {
+      let path = SettingPath.join("apps", app.name)
+      if let token = app.token { check.check(token, at: "\(path).token") }
+      if let certificate = app.certificate { check.check(certificate, of: app, at: "\(path).certificate") }
+      if let authorities = app.server?.caFile { check.check(authorities: authorities, at: "\(path).server.caFile") }
+    }
+    return check.problems
+  }
+
+  private mutating func check(_ token: TokenSettings, at path: String) {
+    let fault =
+      keyFaults[token.keyFile]
+      ?? Self.fault { () throws(TransportError) in
+        _ = try SigningKey.load(file: token.keyFile)
+      }
+    keyFaults[token.keyFile] = .some(fault)
+    if let fault { report("the key cannot be used: \(fault)", at: "\(path).keyFile", found: token.keyFile) }
+  }
+
+  private mutating func check(_ certificate: CertificateSettings, of app: AppSettings, at path: String) {
+    let identity: Identity
+    do {
+      let password = try certificate.passwordFile.map { try FileProbe.line($0) }
+      identity = try Identity.load(
+        certificateFile: certificate.file, keyFile: certificate.keyFile, password: password)
+    } catch {
+      report("the certificate cannot be used: \(Self.text(of: error))", at: path, found: certificate.file)
+      return
+    }
+    let left = Duration.milliseconds(identity.validUntil.milliseconds - now.milliseconds)
+    let end = TimeText.rfc3339(identity.validUntil)
+    if left <= .zero {
+      report("the certificate has expired", at: "\(path).file", found: end)
+    } else if identity.validFrom > now {
+      report("the certificate is not valid yet", at: "\(path).file", found: TimeText.rfc3339(identity.validFrom))
+    } else if left < Self.soon {
+      report("the certificate expires soon", at: "\(path).file", found: end, severity: .warning)
+    }
+    if let owner = identity.userID, owner != app.bundleID {
+      report(
+        "the certificate is for another app", at: "\(path).file", found: owner, allowed: app.bundleID,
+        severity: .warning)
+    }
+  }
+
+  private mutating func check(authorities: String, at path: String) {
+    let fault = Self.fault { () throws(TransportError) in _ = try TLSContext.client(trust: .file(authorities)) }
+    if let fault { report("the authorities cannot be used: \(fault)", at: path, found: authorities) }
+  }
+
+  private static func fault(of attempt: () throws(TransportError) -> Void) -> String? {
+    do {
+      try attempt()
+      return nil
+    } catch {
+      return error.cause
+    }
+  }
+
+  private static func text(of error: any Error) -> String { (error as? TransportError)?.cause ?? "\(error)" }
+
+  private mutating func report(
+    _ message: String, at path: String, found: String, allowed: String? = nil,
+    severity: ConfigurationProblem.Severity = .error
+  ) {
+    problems.append(
+      ConfigurationProblem(
+        severity: severity, file: file, path: path, message: message, found: found, allowed: allowed))
+  }
+}
