@@ -29,7 +29,7 @@ struct CheckCommandTests {
 
   @Test
   func problemsAreListedWithTheirPlaces() throws {
-    let report = try report("{\n kafka: { brokrs: 'x' },\n apps: {} }")
+    let report = try self.report("{\n kafka: { brokrs: 'x' },\n apps: {} }")
     #expect(!report.isGood)
     #expect(report.text.contains("✗ kafka.brokrs: unknown key\n    at       \(report.file):2:11\n    nearest  brokers"))
     #expect(report.text.contains("✗ apps: out of range"))
@@ -41,7 +41,7 @@ struct CheckCommandTests {
 
   @Test
   func aGoodConfigurationIsSummed() throws {
-    let report = try withFile(SigningKey.generate().privatePEM()) { try report(keyFile: $0) }
+    let report = try withFile(SigningKey.generate().privatePEM()) { key in try self.report(keyFile: key) }
     #expect(report.isGood, "\(report.text)")
     #expect(report.text.contains("✓ app a: com.example, production, token, key ABC123DEFG, team DEF123GHIJ"))
     #expect(report.json.contains(#""ok":true"#) && report.json.contains(#""apps":1"#))
@@ -50,7 +50,7 @@ struct CheckCommandTests {
   @Test
   func aKeyThatIsNoneIsAProblem() throws {
     // Any file that is there and is no key.
-    let report = try report(keyFile: "/bin/sh")
+    let report = try self.report(keyFile: "/bin/sh")
     #expect(!report.isGood)
     #expect(report.text.contains("✗ apps.a.token.keyFile: the key cannot be used"), "\(report.text)")
     #expect(report.text.hasSuffix("1 error; it cannot be used"))
