@@ -281,6 +281,7 @@ extension Pipeline {
       }
     case .leaving(let deadline):
       guard consumer.isClosed || moment.instant >= deadline else { return }
+      if !consumer.isClosed { consumer.abandon() }
       end(.drained(unfinished: machine.inFlight))
     }
   }
