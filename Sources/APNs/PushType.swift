@@ -13,12 +13,31 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   /// like one (lower-case letters, digits, hyphens, a letter first), so that Apple's next type needs no new release;
   /// `nil` for anything else.
   package init?(_ text: Span<UInt8>) {
-    for type in PushType.allCases where type != .other && text.spells(type.name) {
-      self = type
+    if let candidate = PushType.candidate(text), text.spells(candidate.name) {
+      self = candidate
       return
     }
     guard PushType.looksLikeName(text) else { return nil }
     self = .other
+  }
+
+  /// The one type that has a name of this length with this first letter, so that each request costs one comparison.
+  private static func candidate(_ text: Span<UInt8>) -> PushType? {
+    guard !text.isEmpty else { return nil }
+    return switch (text.count, Unicode.Scalar(text[0])) {
+    case (5, "a"): .alert
+    case (10, "b"): .background
+    case (4, "v"): .voip
+    case (8, "l"): .location
+    case (12, "c"): .complication
+    case (12, "f"): .fileprovider
+    case (3, "m"): .mdm
+    case (12, "l"): .liveactivity
+    case (10, "p"): .pushtotalk
+    case (7, "w"): .widgets
+    case (8, "c"): .controls
+    default: nil
+    }
   }
 
   /// The same for a text of our own, such as one of the configuration or the command line.

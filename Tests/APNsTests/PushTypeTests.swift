@@ -53,7 +53,7 @@ import Testing
     #expect(PushType.allCases.filter(\.hasFreeTopic) == [.mdm, .other])
   }
 
-  @Test(arguments: ["brandnew", "type2", "a", "next-type", String(repeating: "x", count: 32)])
+  @Test(arguments: ["brandnew", "type2", "a", "next-type", "alarm", "voice", "vxip", String(repeating: "x", count: 32)])
   func newTypesAreLetThrough(name: String) {
     #expect(PushType(name) == .other)
   }
