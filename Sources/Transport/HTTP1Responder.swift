@@ -176,7 +176,8 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
     if isServed { responder?.served -= 1 }
   }
 
-  /// Answers what is there, but never more than the output has room for: the rest waits until the client has taken some.
+  /// Answers what is there, but never more than the output has room for: the rest waits until the client has taken
+  /// some.
   private func answerRequests() {
     guard let responder else { return stream.close() }
     while true {

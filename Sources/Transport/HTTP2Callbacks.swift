@@ -68,7 +68,8 @@ private func onBeginHeaders(_: OpaquePointer?, frame: Frame?, userData: UserData
   }
 }
 
-/// A stream whose fields are too many is reset; its other fields are still decoded, to keep HPACK in step, but not kept.
+/// A stream whose fields are too many is reset; its other fields are still decoded, to keep HPACK in step, but not
+/// kept.
 private func onHeader(
   _: OpaquePointer?, frame: Frame?, name: UnsafePointer<UInt8>?, nameCount: Int, value: UnsafePointer<UInt8>?,
   valueCount: Int, flags: UInt8, userData: UserData?

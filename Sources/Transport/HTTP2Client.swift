@@ -98,8 +98,9 @@ package final class HTTP2Client: @unchecked Sendable {
 
   // MARK: Requests
 
-  /// Opens a stream for a request. On the wire come the pseudo-fields of `shared`, those of `own`, then the other fields
-  /// of `shared` and of `own`. Both lists may change when this returns; `body` is held, not copied, until it is sent.
+  /// Opens a stream for a request. On the wire come the pseudo-fields of `shared`, those of `own`, then the other
+  /// fields of `shared` and of `own`. Both lists may change when this returns; `body` is held, not copied, until it is
+  /// sent.
   ///
   /// - Returns: false if it was not taken, and never will be: the connection is not open or going away, the peer's (or
   ///   our) limit on streams is reached, or the output is at its high-water mark.

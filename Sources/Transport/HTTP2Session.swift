@@ -131,8 +131,8 @@ extension HTTP2Session {
     if result < 0 { try fail(Int32(result)) }
   }
 
-  /// Frames what waits to be sent until `output` holds `limit` bytes (it may exceed that by a frame) or nothing is left.
-  /// May add events. After an error the connection is to be closed once `output` and the events are dealt with.
+  /// Frames what waits to be sent until `output` holds `limit` bytes (it may exceed that by a frame) or nothing is
+  /// left. May add events. After an error the connection is to be closed once `output` and the events are dealt with.
   func produce(limit: Int) throws(HTTP2SessionError) {
     guard !isBroken else { return }
     state.outputLimit = limit

@@ -1,4 +1,5 @@
 import Testing
+import Wire
 
 @testable import Transport
 
@@ -142,7 +143,7 @@ import Testing
   @Test func spoiledBytesNeverCrashAndPiecesMakeNoDifference() {
     let good = Array(
       "GET /a?b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nHEAD http://x/ HTTP/1.0\r\nContent-Length: 0\r\n\r\n".utf8)
-    var random = SplitMix(state: 3)
+    var random = SeededRandom(seed: 3)
     for _ in 0..<4000 {
       var bytes = good
       for _ in 0...Int(random.next() % 5) where !bytes.isEmpty {

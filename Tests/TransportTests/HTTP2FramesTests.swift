@@ -115,7 +115,7 @@ import Wire
   /// exactly one after it.
   @Test func spoiledBytesNeverCrashTheClient() throws {
     let recorded = try Self.recordedConversation().toClient
-    var random = SplitMix(state: 1)
+    var random = SeededRandom(seed: 1)
     for _ in 0..<1500 {
       let pair = try SessionPair()
       try pair.feed(Self.settings, to: pair.client) {}
@@ -135,7 +135,7 @@ import Wire
 
   @Test func spoiledBytesNeverCrashTheServer() throws {
     let recorded = try Self.recordedConversation().toServer
-    var random = SplitMix(state: 2)
+    var random = SeededRandom(seed: 2)
     for _ in 0..<1500 {
       let pair = try SessionPair()
       pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, "answer") }
@@ -152,7 +152,7 @@ import Wire
   /// Well-formed frames in no sensible order, with fields that mostly make sense.
   @Test(arguments: [HTTP2Session.Role.client, .server]) func framesInAnyOrderNeverCrash(role: HTTP2Session.Role) throws
   {
-    var random = SplitMix(state: 4)
+    var random = SeededRandom(seed: 4)
     for _ in 0..<1500 {
       let pair = try SessionPair()
       let session = role == .client ? pair.client : pair.server
@@ -181,7 +181,7 @@ import Wire
     }
   }
 
-  private static func anyFrame(_ role: HTTP2Session.Role, _ random: inout SplitMix) -> [UInt8] {
+  private static func anyFrame(_ role: HTTP2Session.Role, _ random: inout SeededRandom) -> [UInt8] {
     func any(_ bound: UInt64) -> UInt8 { UInt8(random.next() % bound) }
     let stream = any(9) * 2 + (any(8) == 0 ? 0 : 1)
     let number: [UInt8] = [0, 0, any(2), any(20)]
@@ -214,7 +214,7 @@ import Wire
     return (toServer, pair.server.output)
   }
 
-  private static func spoil(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
+  private static func spoil(_ bytes: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
     var bytes = bytes
     for _ in 0...Int(random.next() % 4) where !bytes.isEmpty {
       let place = Int(random.next() % UInt64(bytes.count))
@@ -228,18 +228,5 @@ import Wire
       }
     }
     return bytes
-  }
-}
-
-/// A small seeded generator, so that a failing run can be run again.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

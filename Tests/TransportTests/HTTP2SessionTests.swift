@@ -48,7 +48,9 @@ import Wire
     let pair = try SessionPair(client: narrow, server: narrow)
     try pair.run()
     let large = String(repeating: "x", count: 4096)
-    pair.serverHeard.onRequest = { [unowned pair] in pair.answer($0.stream, 200, String(repeating: "y", count: $0.bodyLength)) }
+    pair.serverHeard.onRequest = { [unowned pair] in
+      pair.answer($0.stream, 200, String(repeating: "y", count: $0.bodyLength))
+    }
     for tag in 0..<100 as Range<UInt64> { #expect(pair.submit(tag, body: large)) }
     try pair.run()
     #expect(pair.clientHeard.words.count == 100)
