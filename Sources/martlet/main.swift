@@ -3,7 +3,10 @@ import Service
 
 /// Every command, in the order of the help.
 let program = Program(
-  commands: [RunCommand.command, CheckCommand.command, SettingsCommand.command],
+  commands: [
+    RunCommand.command, CheckCommand.command, SettingsCommand.command, MockAPNsCommand.command,
+    MockKafkaCommand.command,
+  ],
   libraries: [
     ("librdkafka", BuildVersions.current.librdkafka), ("nghttp2", BuildVersions.current.nghttp2),
     ("OpenSSL", BuildVersions.current.openssl),

@@ -1,0 +1,50 @@
+import Kafka
+import Service
+import Wire
+
+/// `martlet mock-kafka`: librdkafka's mock brokers in a process of their own.
+enum MockKafkaCommand {
+  static let command = Command(
+    "mock-kafka", "Run the embedded Kafka broker on its own, for trials and tests.",
+    options: [
+      Option("topic", value: "NAME:PARTITIONS", "A topic to create; others come into being with 4 partitions.",
+        isRepeated: true),
+      Option("brokers", value: "N", "How many brokers (default 1). Their ports are chosen by the system."),
+    ],
+    examples: [
+      (
+        "martlet mock-kafka --topic push.requests:8",
+        "Prints {\"bootstrap_servers\":\"127.0.0.1:PORT\"} and runs until SIGTERM. Nothing is kept on disk."
+      )
+    ],
+    run: run)
+
+  @Sendable
+  private static func run(_ arguments: Arguments) async throws -> ExitCode {
+    guard let signals = Signals.install() else {
+      Console.error("martlet mock-kafka: signal handlers could not be installed")
+      return .unavailable
+    }
+    let topics = try arguments.all("topic").map { text throws(UsageError) in try topic(text) }
+    let cluster = try MockCluster(brokers: try arguments.integer("brokers", in: 1...16, default: 1))
+    for topic in topics { try cluster.createTopic(topic.name, partitions: topic.partitions) }
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("bootstrap_servers")
+    writer.string(cluster.bootstrapServers)
+    writer.endObject()
+    Console.announce(writer.take())
+    for await request in signals where request != .reload { break }
+    // The brokers live until here.
+    withExtendedLifetime(cluster) {}
+    return .ok
+  }
+
+  private static func topic(_ text: String) throws(UsageError) -> (name: String, partitions: Int) {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[0].isEmpty, let partitions = Int(parts[1]), (1...1000).contains(partitions) else {
+      throw UsageError(message: "'--topic' must be NAME:PARTITIONS, such as push.requests:8, not '\(text)'")
+    }
+    return (String(parts[0]), partitions)
+  }
+}
