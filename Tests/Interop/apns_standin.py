@@ -122,6 +122,39 @@ class ProviderTokenJudge:
         return None, {**claims, "kid": header["kid"], "alg": header["alg"]}
 
 
+class _FrameSplitter:
+    """Takes the GOAWAY frames out of what a client sends.
+
+    The engine would take the connection for closed and refuse to answer what is open, while RFC 9113 (section 6.8) has
+    those streams finish.
+    """
+
+    PREFACE_LENGTH = 24
+    GOAWAY = 7
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._preface_left = self.PREFACE_LENGTH
+
+    def split(self, data: bytes) -> tuple[bytes, list[int]]:
+        """What is for the engine, and the error codes of the GOAWAYs."""
+        passed = data[: self._preface_left]
+        self._preface_left -= len(passed)
+        self._buffer += data[len(passed) :]
+        kept, codes, start = bytearray(passed), [], 0
+        while len(self._buffer) - start >= 9:
+            end = start + 9 + int.from_bytes(self._buffer[start : start + 3])
+            if len(self._buffer) < end:
+                break
+            if self._buffer[start + 3] == self.GOAWAY:
+                codes.append(int.from_bytes(self._buffer[start + 13 : start + 17]))
+            else:
+                kept += self._buffer[start:end]
+            start = end
+        del self._buffer[:start]
+        return bytes(kept), codes
+
+
 class _Connection(asyncio.Protocol):
     """One client's connection. All calls come from the stand-in's own loop."""
 
@@ -129,6 +162,7 @@ class _Connection(asyncio.Protocol):
         self.server = server
         self.engine = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.open: dict[int, tuple[dict[str, str], bytearray]] = {}
+        self.frames = _FrameSplitter()
         self.number = -1
         self.team: object = None
         self.widened = False
@@ -154,8 +188,11 @@ class _Connection(asyncio.Protocol):
         self.server._disconnected(self)
 
     def data_received(self, data):
+        frames, partings = self.frames.split(data)
+        for code in partings:
+            self.server._left(self.number, code)
         try:
-            events = self.engine.receive_data(data)
+            events = self.engine.receive_data(frames)
         except h2.exceptions.ProtocolError as error:
             self.server._violated(f"connection {self.number}: {type(error).__name__}: {error}")
             self._flush()
@@ -178,9 +215,6 @@ class _Connection(asyncio.Protocol):
                 self._arrived(event.stream_id, headers, bytes(body))
             case h2.events.StreamReset():
                 self.open.pop(event.stream_id, None)
-            case h2.events.ConnectionTerminated():
-                self.server._left(self.number, event.error_code)
-                self.transport.close()
 
     def _opened(self, stream: int, headers: dict[str, str], names: list[str]):
         if self.gone_above is not None and stream > self.gone_above:
