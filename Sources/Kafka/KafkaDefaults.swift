@@ -55,6 +55,9 @@ package enum KafkaDefaults {
     Setting("linger.ms", "5", "results are batched; nobody waits for them within 5 ms"),
     Setting("batch.num.messages", "10000", "one batch holds what 5 ms bring at full load"),
     Setting("batch.size", "262144", "bytes a batch; larger ones gain nothing and hold more memory"),
+    Setting(
+      "message.max.bytes", "2097152",
+      "a dead letter is the original record, as large as brokers allow, and some headers; the broker has the last word"),
     Setting("queue.buffering.max.messages", "100000", "bounds the producer's queue; beyond it, back-pressure"),
     Setting("queue.buffering.max.kbytes", "32768", "bounds the producer's bytes; beyond it, back-pressure"),
     Setting("compression.type", "lz4", "results are repetitive JSON; lz4 costs less than the bytes it saves"),
