@@ -23,7 +23,7 @@ enum RunCommand {
     do {
       loaded = try SettingsLoader.load(file: try arguments.required("config"))
     } catch let error as ConfigurationError {
-      for problem in error.problems { Console.error("\(problem)") }
+      for problem in error.problems { Console.error(problem.text) }
       return .configuration
     }
     let log = Log(level: loaded.settings.log.level, format: loaded.settings.log.format)

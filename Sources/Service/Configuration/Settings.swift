@@ -68,12 +68,16 @@ package struct AppSettings: Sendable {
 
   /// The environment's word in the configuration and in records.
   package var environmentName: String { environment.rawValue }
+
+  package init() {}
 }
 
 package struct TokenSettings: Sendable {
   package var keyFile = ""
   package var keyID = ""
   package var teamID = ""
+
+  package init() {}
 }
 
 package struct CertificateSettings: Sendable {
@@ -82,6 +86,8 @@ package struct CertificateSettings: Sendable {
   /// Where the key is not in `file`.
   package var keyFile: String?
   package var passwordFile: String?
+
+  package init() {}
 }
 
 /// Where an app's notifications go in place of Apple's hosts.
@@ -90,6 +96,8 @@ package struct ServerSettings: Sendable {
   package var port = 443
   /// `nil`: the system's certificate authorities.
   package var caFile: String?
+
+  package init() {}
 }
 
 package struct DeliverySettings: Sendable {
