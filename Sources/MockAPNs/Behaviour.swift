@@ -31,6 +31,10 @@ package struct Behaviour: Sendable {
     /// The text that was judged last: mostly it comes again.
     var text: [UInt8] = []
     var verdict: ProviderTokenVerdict?
+    /// The topic that was judged last, for a push type, and what was said.
+    var topic: [UInt8] = []
+    var topicType: PushType?
+    var topicRefusal: Reason?
 
     package init() {}
   }
@@ -60,7 +64,7 @@ package struct Behaviour: Sendable {
       guard let known = PushType(text), known != .other else { return .invalidPushType }
       type = known
     }
-    if let reason = topicRefusal(fields, type, connection) { return reason }
+    if let reason = topicRefusal(fields, type, &connection) { return reason }
     if let reason = valueRefusal(fields, type) { return reason }
     if bodyLength == 0 { return .payloadEmpty }
     return bodyLength > (type ?? .alert).maximumPayload ? .payloadTooLarge : nil
@@ -112,17 +116,25 @@ package struct Behaviour: Sendable {
 
   // MARK: Headers
 
-  private func topicRefusal(_ fields: HeaderList, _ type: PushType?, _ connection: Connection) -> Reason? {
+  private func topicRefusal(_ fields: HeaderList, _ type: PushType?, _ connection: inout Connection) -> Reason? {
     guard let text = fields.value(of: "apns-topic"), !text.isEmpty else {
       return connection.certificateTopic == nil ? .missingTopic : nil
     }
+    if equal(text, connection.topic.span), type == connection.topicType { return connection.topicRefusal }
+    connection.topic.removeAll(keepingCapacity: true)
+    connection.topic.append(span: text)
+    connection.topicType = type
+    connection.topicRefusal = refusal(ofTopic: String(decoding: connection.topic, as: UTF8.self), type, connection)
+    return connection.topicRefusal
+  }
+
+  /// The team of a connection never changes, so this is the same for the same topic and type.
+  private func refusal(ofTopic topic: String, _ type: PushType?, _ connection: Connection) -> Reason? {
     if let type, connection.certificateTopic != nil, type.needsTokenAuthentication { return .topicDisallowed }
     let suffix = type?.topicSuffix ?? ""
-    let allowed = connection.certificateTopic.map { [$0] } ?? connection.teamID.flatMap { rules.topics[$0] }
-    if suffix.isEmpty && allowed == nil && type != .alert && type != .background { return nil }
-    let topic = String(copying: text)
     guard topic.hasSuffix(suffix) else { return .topicDisallowed }
     if let type, !type.hasFreeTopic, suffix.isEmpty, Self.hasSuffixOfOtherType(topic) { return .topicDisallowed }
+    let allowed = connection.certificateTopic.map { [$0] } ?? connection.teamID.flatMap { rules.topics[$0] }
     guard let allowed else { return nil }
     return allowed.contains(topic) || allowed.contains(String(topic.dropLast(suffix.count))) ? nil : .topicDisallowed
   }
@@ -192,13 +204,4 @@ func equal(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
   guard left.count == right.count else { return false }
   for index in left.indices where left[index] != right[index] { return false }
   return true
-}
-
-extension String {
-  /// The bytes as text, invalid UTF-8 replaced.
-  init(copying bytes: Span<UInt8>) {
-    var copy: [UInt8] = []
-    copy.append(span: bytes)
-    self.init(decoding: copy, as: UTF8.self)
-  }
 }

@@ -76,6 +76,8 @@ final class MockConnection: HTTP2ServerDelegate {
     let id: UUID?
     let place: Int?
     var delay = Duration.zero
+    /// A new limit on streams, by rule; it holds until the next request is accepted.
+    var limit: Int?
   }
 
   private func perform(
@@ -89,14 +91,16 @@ final class MockConnection: HTTP2ServerDelegate {
         let span = longest > shortest ? longest - shortest : .zero
         pending.delay += shortest + state.random.uniform(below: span)
       case .maxConcurrentStreams(let limit):
-        announce(limit, connection)
-        isWide = limit >= shared.configuration.streamsLater
+        pending.limit = limit
       case .goAway(let code, let last, let debugData, let closes):
         if !goAway(code, last, debugData, closes, pending, connection) { return }
       case .reset(let code):
+        narrow(pending, connection)
         shared.journal.reset()
         return connection.reset(pending.stream, code: code)
-      case .silence: return shared.journal.silent()
+      case .silence:
+        narrow(pending, connection)
+        return shared.journal.silent()
       case .silentConnection:
         shared.journal.silent()
         return connection.goSilent()
@@ -156,13 +160,21 @@ final class MockConnection: HTTP2ServerDelegate {
     let body = answer.isAccepted && answer.body == nil ? MockShared.noBody : content(answer)
     guard connection.respond(pending.stream, status: answer.status, fields: state.fields, body: body) else { return }
     shared.journal.answered(answer, pending.id, place: pending.place)
-    if answer.isAccepted && !isWide {
+    if pending.limit != nil {
+      narrow(pending, connection)
+    } else if answer.isAccepted && !isWide {
       isWide = true
       announce(shared.configuration.streamsLater, connection)
     }
   }
 
   private func content(_ answer: Answer) -> Bytes { Bytes(answer.content(at: shared.now(state.loop).time)) }
+
+  private func narrow(_ pending: Pending, _ connection: HTTP2ServerConnection) {
+    guard let limit = pending.limit else { return }
+    isWide = false
+    announce(limit, connection)
+  }
 
   private func announce(_ limit: Int, _ connection: HTTP2ServerConnection) {
     connection.setMaxConcurrentStreams(limit)

@@ -76,7 +76,8 @@ package final class ProviderTokenJudge: Sendable {
     var verdict = ProviderTokenVerdict(number: 0, teamID: "", issuedAt: 0, refusal: .invalidProviderToken)
     let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map { Array($0) }
     guard parts.count == 3, let last = parts.last, let header = Self.fields(of: parts[0]),
-      let claims = Self.fields(of: parts[1]), let signature = Base64URL.decode(last.span), signature.count == SigningKey.signatureSize,
+      let claims = Self.fields(of: parts[1]), let signature = Base64URL.decode(last.span),
+      signature.count == SigningKey.signatureSize,
       header.texts["alg"] == "ES256", let keyID = header.texts["kid"], let teamID = claims.texts["iss"],
       let issuedAt = claims.numbers["iat"]
     else { return verdict }

@@ -9,12 +9,12 @@ package struct ScriptError: Error, Hashable, Sendable, CustomStringConvertible {
 extension Script {
   /// The keys of a rule in a script file; see `init(json:)`.
   package static let help = """
-    {"rules": [{condition and action}, ...]}; the first rule that applies decides.
-    Conditions: token, token_prefix, token_share, topic, connection, from, until (seconds since the start),
-      after_requests, before_requests, every, share (0 to 1), times.
-    Actions, one a rule: status with reason, timestamp (ms), retry_after (s), body; delay_ms with delay_max_ms;
-      reset (code); goaway (code) with last_stream ("newest", "previous" or a number), debug, close;
-      silent ("request" or "connection"); disconnect ("close" or "abort"); max_concurrent_streams.
+    {"rules": [{condition and action}, ...]}; the first rule that applies decides. \
+    Conditions: token, token_prefix, token_share, topic, connection, from, until (seconds since the start), \
+    after_requests, before_requests, every, share (0 to 1), times. \
+    Actions, one a rule: status with reason, timestamp (ms), retry_after (s), body; delay_ms with delay_max_ms; \
+    reset (code); goaway (code) with last_stream ("newest", "previous" or a number), debug, close; \
+    silent ("request" or "connection"); disconnect ("close" or "abort"); max_concurrent_streams.
     """
 
   /// Reads a script file: strict JSON, with the keys of `help`.

@@ -15,10 +15,13 @@ package struct Script: Hashable, Sendable {
     package var condition: Condition
     package var action: Action
 
-    package init(_ condition: Condition = Condition(), _ action: Action) {
+    package init(_ condition: Condition, _ action: Action) {
       self.condition = condition
       self.action = action
     }
+
+    /// Applies to every request.
+    package init(_ action: Action) { self.init(Condition(), action) }
   }
 
   /// All that is given must hold. Counts are those of one loop of the server.
@@ -91,7 +94,8 @@ package struct Script: Hashable, Sendable {
     case close
     /// The connection ends with a TCP reset.
     case abort
-    /// SETTINGS with that limit on streams; later rules decide about the request.
+    /// SETTINGS with that limit on streams, right after the answer, which later rules decide. It holds until another
+    /// request is accepted.
     case maxConcurrentStreams(Int)
   }
 }
@@ -150,17 +154,16 @@ package struct ScriptRunner: Sendable {
     if let prefix = steps[index].prefix, !begins(token, with: prefix) { return false }
     if let wanted = steps[index].token, wanted.count != token.count || !begins(token, with: wanted) { return false }
     if let wanted = steps[index].topic, !equal(topic, wanted.span) { return false }
-    let condition = steps[index].condition
-    if let wanted = condition.connection, wanted != connection { return false }
-    if let from = condition.from, time < from { return false }
-    if let until = condition.until, time >= until { return false }
-    if let after = condition.afterRequests, requests < after { return false }
-    if let before = condition.beforeRequests, requests >= before { return false }
-    if let times = condition.times, steps[index].applied >= times { return false }
-    if let share = condition.tokenShare, !belongs(token, to: share) { return false }
+    if let wanted = steps[index].condition.connection, wanted != connection { return false }
+    if let from = steps[index].condition.from, time < from { return false }
+    if let until = steps[index].condition.until, time >= until { return false }
+    if let after = steps[index].condition.afterRequests, requests < after { return false }
+    if let before = steps[index].condition.beforeRequests, requests >= before { return false }
+    if let times = steps[index].condition.times, steps[index].applied >= times { return false }
+    if let share = steps[index].condition.tokenShare, !belongs(token, to: share) { return false }
     steps[index].met += 1
-    if let every = condition.every, !steps[index].met.isMultiple(of: every) { return false }
-    if let share = condition.share, !random.chance(share) { return false }
+    if let every = steps[index].condition.every, !steps[index].met.isMultiple(of: every) { return false }
+    if let share = steps[index].condition.share, !random.chance(share) { return false }
     return true
   }
 

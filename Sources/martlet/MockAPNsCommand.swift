@@ -9,17 +9,20 @@ enum MockAPNsCommand {
     "mock-apns", "Run a server that behaves as APNs does, for staging and tests.",
     options: [
       Option("listen", value: "ADDR", "host:port (default 127.0.0.1:2197; port 0: chosen by the system)."),
-      Option("host", value: "NAME", "A name or address for the certificate (default: localhost, 127.0.0.1, ::1).",
+      Option(
+        "host", value: "NAME", "A name or address for the certificate (default: localhost, 127.0.0.1, ::1).",
         isRepeated: true),
       Option("directory", value: "DIR", "Where ca.pem and made keys are written (default: a temporary directory)."),
-      Option("make-key", value: "KEYID:TEAMID", "Make a key, register it, and write AuthKey_KEYID.p8.",
+      Option(
+        "make-key", value: "KEYID:TEAMID", "Make a key, register it, and write AuthKey_KEYID.p8.",
         isRepeated: true),
       Option("key", value: "FILE:KEYID:TEAMID", "Register a key (.p8).", isRepeated: true),
-      Option("topic", value: "TEAMID:BUNDLEID", "A bundle id of a team; a team without any may use all.",
+      Option(
+        "topic", value: "TEAMID:BUNDLEID", "A bundle id of a team; a team without any may use all.",
         isRepeated: true),
       Option(flag: "any-token", "Take every well-formed provider token; the default where no key is given."),
       Option("client-ca", value: "FILE", "Take client certificates of this authority (PEM) too."),
-      Option("script", value: "FILE", "Rules for other answers, in JSON:\n\(Script.help)"),
+      Option("script", value: "FILE", "Rules for other answers, in JSON: \(Script.help)"),
       Option(flag: "faults", "Spoil about one request in fifty: resets, GOAWAYs, silence, 429, 5xx, dead tokens."),
       Option("fault-strength", value: "N", "How much, for --faults: a factor (default 1)."),
       Option("seed", value: "N", "For all that is random (default 1)."),

@@ -7,7 +7,8 @@ enum MockKafkaCommand {
   static let command = Command(
     "mock-kafka", "Run the embedded Kafka broker on its own, for trials and tests.",
     options: [
-      Option("topic", value: "NAME:PARTITIONS", "A topic to create; others come into being with 4 partitions.",
+      Option(
+        "topic", value: "NAME:PARTITIONS", "A topic to create; others come into being with 4 partitions.",
         isRepeated: true),
       Option("brokers", value: "N", "How many brokers (default 1). Their ports are chosen by the system."),
     ],
