@@ -36,7 +36,7 @@ enum MockAPNsCommand {
       ("martlet mock-apns --directory apns --make-key ABC123DEFG:DEF123GHIJ", "Checks the tokens of one key."),
       ("martlet mock-apns --listen 0.0.0.0:2197 --host apns.staging --faults", "For a staging cluster."),
       (
-        "martlet send --token dead0410…",
+        "martlet send --config martlet.json5 --app shop --token dead041000000000",
         "Tokens with a fixed answer: "
           + Script.wellKnownTokens.map { "\($0.prefix)… \($0.meaning)" }.joined(separator: "; ")
       ),
@@ -49,7 +49,13 @@ enum MockAPNsCommand {
       Console.error("martlet mock-apns: signal handlers could not be installed")
       return .unavailable
     }
-    var configuration = try configuration(arguments)
+    var configuration: MockServer.Configuration
+    do {
+      configuration = try Self.configuration(arguments)
+    } catch let error as ScriptError {
+      Console.error("martlet mock-apns: \(arguments.value("script") ?? ""): \(error)")
+      return .badData
+    }
     let isTemporary = !arguments.has("directory")
     let directory = try arguments.value("directory") ?? LocalFile.makeTemporaryDirectory()
     try LocalFile.makeDirectory(directory)
