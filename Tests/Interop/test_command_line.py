@@ -5,13 +5,10 @@ import subprocess
 
 import pytest
 
-from apns_standin import Answer
-from contract import check_result
 from processes import find_binary, free_port
-from world import device_token
 
 USAGE, DATA, CONFIGURATION = 64, 65, 78
-COMMANDS = ["run", "demo", "send", "produce", "check", "mock-apns", "mock-kafka"]
+COMMANDS = ["run", "demo", "check", "mock-apns", "mock-kafka"]
 
 
 def martlet(*arguments, text_in: str = "") -> subprocess.CompletedProcess[str]:
@@ -40,7 +37,7 @@ def test_version_and_help():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["no-such-command"], ["run", "--no-such-option"], ["run"], ["send", "--app"], ["mock-kafka", "--topic"]],
+    [["no-such-command"], ["run", "--no-such-option"], ["run"], ["demo", "--rate"], ["mock-kafka", "--topic"]],
 )
 def test_what_is_not_understood_ends_with_64(arguments):
     ended = martlet(*arguments)
@@ -82,29 +79,11 @@ def test_a_key_that_is_none_is_named_without_its_content(world):
     assert "notakeyatall" not in said
 
 
-def test_send_prints_the_answer(world):
-    path = configured(world)
-    world.server.answer(device_token(2), Answer(410, "Unregistered", timestamp=1_783_245_053_444))
-    sent = martlet("send", "--config", path, "--app", "shop-ios", "--token", device_token(1), "--alert", "Hello")
-    assert sent.returncode == 0, sent.stderr
-    assert "200" in sent.stdout
-    (seen,) = world.server.seen
-    assert json.loads(seen.body)["aps"]["alert"] in ("Hello", {"body": "Hello"})
-    refused = martlet("send", "--config", path, "--app", "shop-ios", "--token", device_token(2), "--alert", "Hello")
-    assert refused.returncode != 0
-    assert "Unregistered" in refused.stdout + refused.stderr
-
-
-def test_produce_publishes_lines_of_json(world):
-    path = configured(world)
-    world.martlet().wait_ready()
-    lines = "".join(
-        json.dumps({"id": f"line-{number}", "app": "shop-ios", "token": device_token(number), "payload": {"aps": {}}})
-        + "\n"
-        for number in range(20)
-    )
-    ended = martlet("produce", "--config", path, text_in=lines)
-    assert ended.returncode == 0, ended.stderr
-    found = world.results.by_id([f"line-{number}" for number in range(20)])
-    assert {check_result(record)["status"] for records in found.values() for record in records} == {"delivered"}
-    assert martlet("produce", "--config", path, text_in="not json\n").returncode == DATA
+def test_the_demo_balances_its_books():
+    ended = martlet("demo", "--json", "--apps", "3", "--rate", "500", "--duration", "5s", "--faults")
+    assert ended.returncode == 0, ended
+    books = json.loads(ended.stdout)
+    assert books["unaccounted"] == 0
+    assert books["produced"] >= 2000
+    counted = sum(books[status] for status in ("delivered", "rejected", "expired", "failed", "invalid"))
+    assert counted == books["produced"]
