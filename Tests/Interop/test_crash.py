@@ -149,14 +149,17 @@ def check_repeats(load: Load, kills: list[float]) -> int:
     """Nothing is lost, and a repeat is of a request that was in flight at a kill, or settled just before it."""
     missing = [number for number in range(load.total) if number not in load.results]
     assert not missing, f"{len(missing)} of {load.total} have no result, such as {missing[:5]}"
-    repeats, stale = 0, []
+    repeats, stale, ages = 0, [], []
     for number, completed in load.results.items():
         for earlier, later in zip(completed, completed[1:], strict=False):
             repeats += 1
             earlier, later = sorted((earlier / 1000, later / 1000))
+            ages.append(min((kill - earlier for kill in kills if kill >= earlier), default=0))
             if not any(kill - COMMIT_INTERVAL - GRACE <= earlier and later >= kill for kill in kills):
                 stale.append((number, [round(kill - earlier, 3) for kill in kills], round(later - earlier, 3)))
     assert not stale, f"{len(stale)} repeats of what was settled long before a kill, such as {stale[:5]}"
+    if ages:
+        print(f"repeats were settled up to {max(ages):.2f} s before their kill, half of them {sorted(ages)[len(ages) // 2]:.2f} s")
     return repeats
 
 
