@@ -25,6 +25,7 @@ package enum ConnectionFailure: UInt8, CaseIterable, Sendable {
 /// Each stream that was opened ends in exactly one of `answered`, `streamEnded` and `requestTimedOut`, or with the
 /// connection. Methods are named for events and return what must now be done with the connection.
 package struct ConnectionState: Sendable {
+  /// Where in its life it is.
   package enum Phase: Equatable, Sendable {
     case connecting(deadline: Instant)
     case open
@@ -34,6 +35,7 @@ package struct ConnectionState: Sendable {
     case closing
   }
 
+  /// What must now be done with the connection.
   package enum Step: Equatable, Sendable {
     case none, ping
     /// Send GOAWAY and let the streams finish.

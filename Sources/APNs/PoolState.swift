@@ -185,6 +185,7 @@ package struct PoolState: Sendable {
     plan(now)
   }
 
+  /// GOAWAY came: nothing new goes onto the connection, and its streams may finish.
   package mutating func goAway(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }
     let wasOpen = connections[index].isOpen

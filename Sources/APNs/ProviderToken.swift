@@ -37,6 +37,7 @@ package struct ProviderToken: Sendable {
     case clockSkew
   }
 
+  /// What can be wrong with a signature.
   package enum SigningError: Error, Equatable {
     /// The signer gave this many bytes; an ES256 signature has 64 (RFC 7518, section 3.4).
     case badSignatureLength(Int)

@@ -30,12 +30,14 @@ package struct AppHealth: Sendable {
 
   package init() {}
 
+  /// Whether pushes of the app may go out.
   package enum Gate: Equatable, Sendable {
     case open
     /// Unusable until then.
     case closed(until: Instant)
   }
 
+  /// What has become of the breaker.
   package enum Change: Equatable, Sendable { case opened(until: Instant), closed }
 
   package var isBroken: Bool { openUntil != nil }

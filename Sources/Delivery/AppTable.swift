@@ -2,6 +2,7 @@ package import APNs
 
 /// What decoding and routing must know of an app. Credentials and hosts are not among it.
 package struct AppRules: Hashable, Sendable {
+  /// Which of Apple's environments the app's device tokens belong to.
   package enum Environment: String, CaseIterable, Sendable { case production, sandbox }
 
   package var name: String
@@ -70,6 +71,7 @@ package struct AppTable: Sendable {
   /// The UTF-8 of the app's name.
   package func name(of app: AppIndex) -> [UInt8] { entries[Int(app.value)].name }
 
+  /// Whether the last configuration no longer has the app.
   package func isRemoved(_ app: AppIndex) -> Bool { entries[Int(app.value)].isRemoved }
 
   /// The topic of a push that names none: the bundle id with the suffix of the push type.

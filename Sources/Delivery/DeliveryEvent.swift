@@ -20,6 +20,7 @@ package enum DeliveryEvent: Sendable {
   /// A partition's offsets began again below what was committed (the topic was made anew).
   case rewound(PartitionID, offset: Int64)
 
+  /// A notification that has ended, with all that metrics name of it.
   package struct Finished: Sendable {
     package var app: AppIndex?
     package var pushType: PushType
@@ -34,6 +35,7 @@ package enum DeliveryEvent: Sendable {
     package var source: Source
   }
 
+  /// An attempt that reached APNs, or may have.
   package struct Attempt: Sendable {
     package var app: AppIndex
     /// From the record's timestamp to the first request on the wire; later attempts have none.

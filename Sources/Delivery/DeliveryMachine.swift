@@ -15,6 +15,7 @@ package import Wire
 ///
 /// A notification's way: `take(_:at:)` → `submissions` → `take(outcomes:at:)` → `outbox` → `take(receipts:at:)`.
 package struct DeliveryMachine: Sendable {
+  /// The bounds of what is in flight, and of the time that a revocation may take.
   package struct Limits: Sendable {
     package var lanes = 2
     /// How many of them one app may use.
@@ -81,9 +82,12 @@ package struct DeliveryMachine: Sendable {
   package var inFlightBytes: Int { pushes.bytesInUse }
   /// Those of them that wait in memory to be sent again.
   package var waiting: Int { retries.count }
+  /// Notifications of one app between poll and end.
   package func inFlight(of app: AppIndex) -> Int { health[Int(app.value)].inFlight }
+  /// Whether the app's breaker is open: it cannot be reached, or its credentials are refused.
   package func isBroken(_ app: AppIndex) -> Bool { health[Int(app.value)].isBroken }
   package var assignedPartitions: [PartitionID] { partitions.assigned }
+  /// Whether the consumer was told to pause the partition.
   package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
 
   /// How many more records may be polled now; 0 while the intake is paused.

@@ -12,6 +12,7 @@ package enum LedgerCodec {
   /// What brokers accept by default (`offset.metadata.max.bytes`).
   package static let maximumBytes = 4096
 
+  /// The metadata's text.
   package struct Encoded: Equatable, Sendable {
     package var text: String
     /// Whether every settled offset found room.

@@ -13,6 +13,7 @@ package enum Ending: Sendable {
   /// It broke the contract and was never sent.
   case invalid(InvalidRule, message: String)
 
+  /// The last thing that happened to a notification that was given up.
   package enum Failure: Sendable {
     case answered(Response)
     case notSent(SendFailure)

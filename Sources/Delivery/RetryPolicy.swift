@@ -38,6 +38,7 @@ package struct RetryPolicy: Sendable {
     }
   }
 
+  /// How it goes on after an attempt.
   package enum Decision: Sendable {
     case end(Ending)
     /// Wait in memory.
@@ -57,6 +58,9 @@ package struct RetryPolicy: Sendable {
     case timedOut = "timed_out"
   }
 
+  /// Judges the end of an attempt.
+  ///
+  /// - Parameter facts: what is known of the notification, this attempt included.
   package func decide(
     _ result: SendResult, _ facts: Facts, now: UnixTime, using random: inout some RandomNumberGenerator
   ) -> Decision {

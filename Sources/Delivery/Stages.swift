@@ -119,6 +119,7 @@ package struct LaneOutcome: Sendable {
   }
 }
 
+/// How one attempt ended.
 package enum SendResult: Sendable {
   case answered(Response)
   /// It surely did not reach APNs; sending it again cannot make a duplicate.
@@ -163,6 +164,7 @@ package struct Publication: Sendable {
   /// Headers of our own, few and short (dead letters, deferred requests).
   package var extraHeaders: [ExtraHeader]
 
+  /// A record header of our own.
   package struct ExtraHeader: Hashable, Sendable {
     package var name: String
     package var value: String
@@ -201,6 +203,7 @@ package struct Outbox: Sendable {
 
   package var isEmpty: Bool { items.isEmpty }
 
+  /// Empties it and keeps its memory.
   package mutating func removeAll() {
     arena.removeAll(keepingCapacity: true)
     items.removeAll(keepingCapacity: true)
@@ -213,6 +216,7 @@ package struct Receipt: Sendable {
   package var topic: OutputTopic
   package var outcome: Outcome
 
+  /// Whether the record is stored.
   package enum Outcome: Sendable {
     /// Acknowledged by all in-sync replicas.
     case acknowledged

@@ -27,6 +27,7 @@ package enum ConsumerEvent: Sendable {
 
 /// What became of a commit.
 package struct CommitResult: Sendable {
+  /// One partition's part of it.
   package struct Entry: Sendable {
     package var partition: PartitionID
     /// The offset that was to be committed.

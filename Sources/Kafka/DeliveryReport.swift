@@ -13,6 +13,7 @@ package enum ProduceResult: Hashable, Sendable {
 
 /// Kafka's word on one record.
 package struct DeliveryReport: Sendable {
+  /// Whether the record is stored.
   package enum Outcome: Sendable {
     /// Stored by all in-sync replicas. The offset is unknown (`nil`) when the broker only confirmed an earlier attempt.
     case acknowledged(partition: Int32, offset: Int64?)

@@ -5,6 +5,7 @@
 ///
 /// The aim: low latency at a trickle, full batches at full load, and a bound on what the library holds in memory.
 package enum KafkaDefaults {
+  /// A property of librdkafka, its value, and why it has that one.
   package struct Setting: Sendable {
     package var name: String
     package var value: String

@@ -5,6 +5,7 @@ import CRdKafka
 /// Every property of the library passes, but for the few that the service owns. One value serves the consumer, the
 /// producer and the admin client: each takes what is meant for it. It starts out with `KafkaDefaults`.
 package struct KafkaProperties: Sendable {
+  /// A property of librdkafka, by the library's own name.
   package struct Entry: Hashable, Sendable {
     package var name: String
     package var value: String

@@ -204,6 +204,7 @@ package final class ByteStream: @unchecked Sendable {
     updateInterest()
   }
 
+  /// Undoes `pauseReading`.
   package func resumeReading() {
     precondition(loop.isCurrent)
     readingPaused = false

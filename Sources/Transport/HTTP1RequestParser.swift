@@ -1,5 +1,6 @@
 /// A request for a resource, as `HTTP1Responder` takes it: GET or HEAD, without a body.
 package struct HTTP1Request: Sendable {
+  /// The methods that are served.
   package enum Method: String, Sendable {
     case get = "GET"
     case head = "HEAD"
@@ -42,6 +43,7 @@ package struct HTTP1Request: Sendable {
 ///
 /// After a refusal nothing more can be read: where the next request would begin is not known.
 package struct HTTP1RequestParser: Sendable {
+  /// What the bytes so far come to.
   package enum Step: Sendable {
     /// No whole head is there yet.
     case needsMore
@@ -66,6 +68,7 @@ package struct HTTP1RequestParser: Sendable {
   /// Bytes of a request that is not complete yet.
   package var bufferedCount: Int { buffer.count - start }
 
+  /// Takes bytes as they came.
   package mutating func append(_ bytes: Span<UInt8>) {
     guard refusal == nil else { return }
     if start > 0 {

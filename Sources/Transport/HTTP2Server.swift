@@ -156,6 +156,7 @@ package final class HTTP2ServerConnection: @unchecked Sendable {
     scheduleTurn()
   }
 
+  /// Sends a PING.
   package func ping() {
     precondition(loop.isCurrent)
     session?.ping()

@@ -40,18 +40,21 @@ package struct HeaderList: Sendable {
   /// How many bytes of names and values fit without an allocation.
   var capacity: Int { bytes.capacity }
 
+  /// Empties it and keeps its memory.
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     fields.removeAll(keepingCapacity: true)
     pseudoCount = 0
   }
 
+  /// Adds a field; its value is copied.
   package mutating func append(name: StaticString, value: Span<UInt8>, indexing: FieldIndexing = .always) {
     append(name: name, indexing: indexing) { bytes in
       unsafe value.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
     }
   }
 
+  /// Adds a field; its value is copied as UTF-8.
   package mutating func append(name: StaticString, value: String, indexing: FieldIndexing = .always) {
     append(name: name, indexing: indexing) { $0.append(contentsOf: value.utf8) }
   }

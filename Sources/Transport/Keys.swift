@@ -36,6 +36,7 @@ package final class SigningKey: Sendable {
   /// The private key as PEM (PKCS#8, as in a `.p8` file).
   package func privatePEM() throws(TransportError) -> String { try key.pem() }
 
+  /// The public key as PEM, to check signatures with.
   package func publicPEM() throws(TransportError) -> String { try key.publicPEM() }
 
   private static func check(_ key: PrivateKey, _ name: String) throws(TransportError) {

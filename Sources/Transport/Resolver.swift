@@ -44,7 +44,7 @@ enum Resolver {
     }
     guard first else { return }
     do {
-      try HelperThread.run(name: "resolver") {
+      try DetachedThread.run(name: "resolver") {
         answer(question, lookUp(host, port, flags: 0))
       }
     } catch {
@@ -120,7 +120,7 @@ enum Resolver {
 }
 
 /// Runs one blocking call on a detached thread.
-enum HelperThread {
+enum DetachedThread {
   private final class Work: Sendable {
     let body: @Sendable () -> Void
 

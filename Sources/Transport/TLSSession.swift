@@ -170,7 +170,8 @@ final class TLSSession {
 
   // MARK: The BIO
 
-  /// The table of our BIO's functions: made once, never freed.
+  /// The table of our BIO's functions: made once, never freed. `nonisolated(unsafe)` holds because it does not change
+  /// after that.
   private nonisolated(unsafe) static let method: OpaquePointer? = unsafe makeMethod()
 
   private static func makeMethod() -> OpaquePointer? {

@@ -1,5 +1,6 @@
 /// Base 64 with padding (RFC 4648, section 4), as in PEM files and in tokens that a device logs.
 package enum Base64 {
+  /// Appends the text of `bytes`.
   package static func encode(_ bytes: Span<UInt8>, into output: inout [UInt8]) {
     Base64Digits.encode(bytes, into: &output, last: (0x2b, 0x2f), padded: true)
   }
@@ -17,6 +18,7 @@ package enum Base64 {
 
 /// Base 64 with the URL alphabet and without padding (RFC 4648, section 5; RFC 7515, section 2), as in JSON Web Tokens.
 package enum Base64URL {
+  /// Appends the text of `bytes`.
   package static func encode(_ bytes: Span<UInt8>, into output: inout [UInt8]) {
     Base64Digits.encode(bytes, into: &output, last: (0x2d, 0x5f), padded: false)
   }
@@ -31,6 +33,7 @@ package enum Base64URL {
 // The same with results of their own, for where speed does not matter.
 
 extension Base64 {
+  /// The text of `bytes`.
   package static func encode(_ bytes: Span<UInt8>) -> String {
     var text: [UInt8] = []
     encode(bytes, into: &text)
@@ -45,6 +48,7 @@ extension Base64 {
 }
 
 extension Base64URL {
+  /// The text of `bytes`.
   package static func encode(_ bytes: Span<UInt8>) -> String {
     var text: [UInt8] = []
     encode(bytes, into: &text)

@@ -1,15 +1,18 @@
 /// Appending to byte buffers without temporary strings or arrays.
 extension Array where Element == UInt8 {
+  /// Appends a copy of the bytes.
   package mutating func append(span: Span<UInt8>) {
     append(addingCapacity: span.count) { output in
       for index in span.indices { output.append(span[index]) }
     }
   }
 
+  /// Appends the text's UTF-8.
   package mutating func append(text: String) {
     append(contentsOf: text.utf8)
   }
 
+  /// Appends the scalar's UTF-8.
   package mutating func append(scalar: Unicode.Scalar) {
     if scalar.isASCII {
       append(UInt8(truncatingIfNeeded: scalar.value))
@@ -42,6 +45,7 @@ extension Array where Element == UInt8 {
     append(span: digits.span.extracting(first..<20))
   }
 
+  /// Appends the number in decimal digits.
   package mutating func append(decimal number: Int) {
     append(decimal: Int64(number))
   }

@@ -1,5 +1,6 @@
 /// Why a text is not JSON (RFC 8259), and where.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Which rule of the grammar, or of the scanner, the text breaks.
   package enum Kind: Hashable, Sendable {
     /// The text ends where more must follow.
     case unexpectedEnd

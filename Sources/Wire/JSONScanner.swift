@@ -60,6 +60,7 @@ package struct JSONScanner: ~Escapable {
 
   // MARK: Containers
 
+  /// Enters the object that comes next; anything else there is an error.
   package mutating func beginObject() throws(JSONError) {
     try begin(0x7b)
   }
@@ -81,6 +82,7 @@ package struct JSONScanner: ~Escapable {
     return try keyAfterQuote()
   }
 
+  /// Enters the array that comes next; anything else there is an error.
   package mutating func beginArray() throws(JSONError) {
     try begin(0x5b)
   }

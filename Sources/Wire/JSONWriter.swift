@@ -45,12 +45,16 @@ package struct JSONWriter: Sendable {
 
   // MARK: Structure
 
+  /// Begins an object, as a value of its own or in the container that is open.
   package mutating func beginObject() { begin(0x7b) }
 
+  /// Ends the object that was begun last.
   package mutating func endObject() { end(0x7d) }
 
+  /// Begins an array, as a value of its own or in the container that is open.
   package mutating func beginArray() { begin(0x5b) }
 
+  /// Ends the array that was begun last.
   package mutating func endArray() { end(0x5d) }
 
   /// The key of the value that comes next.
@@ -62,6 +66,7 @@ package struct JSONWriter: Sendable {
 
   // MARK: Values
 
+  /// A string, escaped as far as RFC 8259 asks for it.
   package mutating func string(_ text: String) {
     string(text.utf8.span)
   }
@@ -82,24 +87,29 @@ package struct JSONWriter: Sendable {
     bytes.append(0x22)
   }
 
+  /// A whole number.
   package mutating func integer(_ value: Int64) {
     separate()
     bytes.append(decimal: value)
   }
 
+  /// A whole number.
   package mutating func integer(_ value: UInt64) {
     separate()
     bytes.append(decimal: value)
   }
 
+  /// A whole number.
   package mutating func integer(_ value: Int) {
     integer(Int64(value))
   }
 
+  /// `true` or `false`.
   package mutating func bool(_ value: Bool) {
     raw((value ? "true" : "false").utf8.span)
   }
 
+  /// `null`.
   package mutating func null() {
     raw("null".utf8.span)
   }

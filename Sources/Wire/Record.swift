@@ -31,6 +31,7 @@ package struct Record: Sendable {
 /// One record costs one allocation, whatever it holds. A `nil` value is a tombstone; a `nil` key is no key. Decoders
 /// may append to `storage` (an unescaped string, say); ranges that stand stay true.
 package struct RecordBody: Sendable {
+  /// One record header; both are stretches of `storage`. Kafka allows a header without a value.
   package struct Header: Hashable, Sendable {
     package var name: ByteRange
     package var value: ByteRange?

@@ -12,10 +12,12 @@ package struct SHA1: Sendable {
 
   package init() {}
 
+  /// Takes the next bytes of the input.
   package mutating func update(_ bytes: Span<UInt8>) {
     for index in bytes.indices { update(bytes[index]) }
   }
 
+  /// Takes the next byte of the input.
   package mutating func update(_ byte: UInt8) {
     let place = Int(count & 63)
     block[place >> 2] = block[place >> 2] << 8 | UInt32(byte)

@@ -50,6 +50,7 @@ package enum UTF8Text {
     return 3
   }
 
+  /// Whether all of it is well-formed UTF-8 (RFC 3629).
   package static func isValid(_ bytes: Span<UInt8>) -> Bool {
     var at = 0
     while at < bytes.count {

@@ -57,10 +57,12 @@ extension UUID: CustomStringConvertible {
       append(bigEndian: namespace.low)
     }
 
+    /// Takes the next piece of the name.
     package mutating func append(_ bytes: Span<UInt8>) {
       hash.update(bytes)
     }
 
+    /// Takes the text's UTF-8 as the next piece of the name.
     package mutating func append(text: String) {
       hash.update(text.utf8.span)
     }
@@ -72,6 +74,7 @@ extension UUID: CustomStringConvertible {
       }
     }
 
+    /// The UUID of the name that the pieces make.
     package consuming func finish() -> UUID {
       let digest = hash.finish()
       var high: UInt64 = 0

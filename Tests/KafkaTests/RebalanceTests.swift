@@ -36,22 +36,8 @@ struct RebalanceTests {
 
     let second = try Reader(cluster, group: "g", topics: ["t"], settings: settings(strategy))
     #expect(try runTogether([first, second]) { !first.unanswered.isEmpty })
-    // Nothing is fetched any more, neither from these partitions nor from others, but the polls go on.
-    for number in 0..<4 { #expect(try writer.fill("t", partition: Int32(number), count: 5, from: 5)) }
-    for _ in 0..<20 {
-      _ = first.wakeup.wait(milliseconds: 10)
-      try first.turn()
-    }
-    #expect(first.records.count == 20)
-    // A commit inside the revocation. Real brokers take it; the mock ones refuse it while an eager group gathers.
-    let result = try first.consumer.commit(
-      all.map { OffsetCommit(partition: $0, offset: 5, metadata: "m") }, timeout: .seconds(30))
     let isCooperative = strategy == "cooperative-sticky"
-    if isCooperative {
-      #expect(result.isComplete)
-    } else {
-      #expect(result.error?.code == .rebalanceInProgress)
-    }
+    try pollAndCommitUnanswered(first, writer, isCooperative: isCooperative)
     try first.answerAll()
     first.answersAtOnce = true
     #expect(
@@ -77,6 +63,25 @@ struct RebalanceTests {
     #expect(second.assigned.isEmpty)
     #expect(second.revocations.last?.lost == false)
     #expect(first.errors.isEmpty && second.errors.isEmpty)
+  }
+
+  /// While a revocation waits for its answer.
+  private func pollAndCommitUnanswered(_ reader: Reader, _ writer: Writer, isCooperative: Bool) throws {
+    // Nothing is fetched any more, neither from these partitions nor from others, but the polls go on.
+    for number in 0..<4 { #expect(try writer.fill("t", partition: Int32(number), count: 5, from: 5)) }
+    for _ in 0..<20 {
+      _ = reader.wakeup.wait(milliseconds: 10)
+      try reader.turn()
+    }
+    #expect(reader.records.count == 20)
+    // A commit inside the revocation. Real brokers take it; the mock ones refuse it while an eager group gathers.
+    let result = try reader.consumer.commit(
+      all.map { OffsetCommit(partition: $0, offset: 5, metadata: "m") }, timeout: .seconds(30))
+    if isCooperative {
+      #expect(result.isComplete)
+    } else {
+      #expect(result.error?.code == .rebalanceInProgress)
+    }
   }
 
   @Test(arguments: ["range", "cooperative-sticky"])

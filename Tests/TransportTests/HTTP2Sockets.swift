@@ -4,7 +4,9 @@ import Wire
 @testable import Transport
 
 /// A client on a loop, and what it heard; tests wait for `state`.
-final class SocketClient: HTTP2ClientDelegate, @unchecked Sendable {  // touched on the loop only; `state` is shared
+///
+/// `@unchecked Sendable` holds because all but `state`, which has a lock, is touched on the loop only.
+final class SocketClient: HTTP2ClientDelegate, @unchecked Sendable {
   struct State: Sendable {
     var ready = false
     var limits: [Int] = []
@@ -111,7 +113,9 @@ final class SocketClient: HTTP2ClientDelegate, @unchecked Sendable {  // touched
 }
 
 /// A server on a loop of its own, answered by a closure; and its connections, for tests that steer them.
-final class SocketServer: @unchecked Sendable {  // everything but `state` is set once, before the server listens
+///
+/// `@unchecked Sendable` holds because all but `state`, which has a lock, is set once, before the server listens.
+final class SocketServer: @unchecked Sendable {
   struct State: Sendable {
     var connections: [HTTP2ServerConnection] = []
     var streams: [HTTP2StreamID] = []

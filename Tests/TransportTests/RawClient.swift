@@ -4,7 +4,9 @@ import Wire
 @testable import Transport
 
 /// A client that sends bytes as they are and keeps all that it is sent.
-final class RawClient: ByteStreamDelegate, @unchecked Sendable {  // touched on the loop only; `state` is shared
+///
+/// `@unchecked Sendable` holds because all but `state`, which has a lock, is touched on the loop only.
+final class RawClient: ByteStreamDelegate, @unchecked Sendable {
   struct State: Sendable {
     var opened = false
     var received: [UInt8] = []

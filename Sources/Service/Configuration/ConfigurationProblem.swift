@@ -1,5 +1,6 @@
 /// One thing that is wrong with a configuration, told so that it can be mended without reading any manual.
 package struct ConfigurationProblem: Error, Sendable, Equatable {
+  /// Whether the service starts all the same.
   package enum Severity: String, Sendable {
     /// The service does not start with it.
     case error

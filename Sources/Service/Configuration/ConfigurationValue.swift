@@ -1,5 +1,6 @@
 /// One value of a configuration file, with the place it was read from.
 package struct ConfigurationValue: Sendable, Equatable {
+  /// What JSON5 can express, and a place that was left empty.
   package enum Content: Sendable, Equatable {
     case null
     case bool(Bool)

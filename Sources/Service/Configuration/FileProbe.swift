@@ -18,6 +18,7 @@ package enum FileProbe {
     return status.st_size == 0 && status.st_mode & S_IFMT == S_IFREG ? "an empty file" : nil
   }
 
+  /// Whether there is a directory of that path, or a link to one.
   package static func isDirectory(_ path: String) -> Bool {
     var status = stat()
     return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

@@ -12,6 +12,7 @@ package struct Settings: Sendable {
   package init() {}
 }
 
+/// `kafka`: brokers, group, topics and properties of the clients.
 package struct KafkaSettings: Sendable {
   /// `host:port` of one or more brokers.
   package var brokers: [String] = []
@@ -24,6 +25,7 @@ package struct KafkaSettings: Sendable {
   package var producerProperties: [KafkaProperty] = []
 }
 
+/// `kafka.topics`: the names of the topics that are read and written.
 package struct TopicSettings: Sendable {
   package var requests = ["push.requests"]
   package var results = "push.results"
@@ -34,6 +36,7 @@ package struct TopicSettings: Sendable {
 
 /// One property of librdkafka. A secret comes from a file or from the environment, never from the configuration.
 package struct KafkaProperty: Sendable, Equatable, CustomStringConvertible {
+  /// What the property is set to, or where that stands.
   package enum Value: Sendable, Equatable {
     case text(String)
     /// The file's content without the line end, read when a client is made.
@@ -52,6 +55,7 @@ package struct KafkaProperty: Sendable, Equatable, CustomStringConvertible {
   package var description: String { name }
 }
 
+/// `apps.<name>`: one app, its credentials, and what differs from `delivery`.
 package struct AppSettings: Sendable {
   package var name = ""
   package var bundleID = ""
@@ -72,6 +76,7 @@ package struct AppSettings: Sendable {
   package init() {}
 }
 
+/// `apps.<name>.token`: the key that provider tokens are signed with.
 package struct TokenSettings: Sendable {
   package var keyFile = ""
   package var keyID = ""
@@ -80,6 +85,7 @@ package struct TokenSettings: Sendable {
   package init() {}
 }
 
+/// `apps.<name>.certificate`: the TLS client certificate that takes the place of tokens.
 package struct CertificateSettings: Sendable {
   /// PKCS#12 or PEM.
   package var file = ""
@@ -100,6 +106,7 @@ package struct ServerSettings: Sendable {
   package init() {}
 }
 
+/// `delivery`: the bounds of connections, flight, attempts and time.
 package struct DeliverySettings: Sendable {
   package var maxConnectionsPerApp = 4
   package var maxStreamsPerConnection = 500
@@ -118,16 +125,20 @@ package struct DeliverySettings: Sendable {
   package var giveUpAfter = Duration.seconds(3600)
 }
 
+/// `delivery.retryBackoff`: the waits between attempts.
 package struct BackoffSettings: Sendable {
   package var initial = Duration.milliseconds(500)
   package var max = Duration.seconds(30)
 }
 
+/// `http`: where metrics and health are served.
 package struct HTTPSettings: Sendable {
   package var listen = ListenAddress(host: "0.0.0.0", port: 9464)
 }
 
+/// `log`: what is written to standard error, and how.
 package struct LogSettings: Sendable {
+  /// One JSON object a line, or text for people.
   package enum Format: String, CaseIterable, Sendable { case json, text }
 
   package var level = LogLevel.info

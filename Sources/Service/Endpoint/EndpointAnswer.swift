@@ -12,6 +12,7 @@ package struct EndpointAnswer: Sendable, Equatable {
     self.body = body
   }
 
+  /// A short answer for people.
   package static func text(_ status: Int, _ text: String) -> EndpointAnswer {
     EndpointAnswer(status: status, contentType: "text/plain; charset=utf-8", body: Array(text.utf8))
   }
@@ -43,6 +44,7 @@ package enum EndpointRoutes {
 
 /// The answer of `/metrics`.
 package enum MetricsAnswer {
+  /// - Parameter process: what the kernel says of this process; `nil` where it says nothing.
   package static func answer(_ snapshot: MetricSnapshot, process: ProcessSample?) -> EndpointAnswer {
     EndpointAnswer(
       status: 200, contentType: PrometheusText.contentType, body: PrometheusText.render(snapshot, process: process))

@@ -39,10 +39,13 @@ package final class HealthBoard: Sendable {
     }
   }
 
+  /// Whether the group has given this replica an assignment, even an empty one.
   package func setJoinedGroup(_ joined: Bool) { state.withLock { $0.hasJoinedGroup = joined } }
 
+  /// From here on the service is not ready any more.
   package func setDraining() { state.withLock { $0.isDraining = true } }
 
+  /// All that the answers are made from, as it is now.
   package func snapshot(at now: Instant) -> HealthState {
     let state = state.withLock { $0 }
     return HealthState(

@@ -21,6 +21,7 @@ package struct AppSeries: Hashable, Sendable {
   package static let providerTokens = AppSeries(5)
   package static let deferred = AppSeries(6)
 
+  /// Notifications that ended, by status.
   package static func notifications(_ status: Ending.Status) -> AppSeries {
     switch status {
     case .delivered: AppSeries(8)
@@ -31,11 +32,15 @@ package struct AppSeries: Hashable, Sendable {
     }
   }
 
+  /// Notifications that go out again, by cause.
   package static func retries(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(16 + cause.ordinal) }
   /// A gauge.
   package static func connections(_ state: ConnectionPhase) -> AppSeries { AppSeries(32 + Int(state.rawValue)) }
+  /// Connections that ended, by cause.
   package static func connectionsClosed(_ cause: CloseCause) -> AppSeries { AppSeries(40 + Int(cause.rawValue)) }
+  /// Device tokens that APNs called dead, by reason.
   package static func invalidTokens(_ reason: TokenEventReason) -> AppSeries { AppSeries(48 + Int(reason.rawValue)) }
+  /// Notifications that APNs refused for good, by reason.
   package static func rejections(_ reason: Reason) -> AppSeries { AppSeries(64 + Int(reason.rawValue)) }
 }
 

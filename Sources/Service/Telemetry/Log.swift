@@ -31,24 +31,30 @@ package final class Log: Sendable {
   /// Takes effect at once, on all threads.
   package func setLevel(_ level: LogLevel) { threshold.store(level.rank, ordering: .relaxed) }
 
+  /// Whether lines of that level are written.
   package func isOn(_ level: LogLevel) -> Bool { level.rank >= threshold.load(ordering: .relaxed) }
 
+  /// For whoever looks for a fault in one notification.
   package func trace(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
     if isOn(.trace) { write(.trace, code, message, fields()) }
   }
 
+  /// For whoever looks for a fault in the service.
   package func debug(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
     if isOn(.debug) { write(.debug, code, message, fields()) }
   }
 
+  /// What happens in the ordinary life of the service, seldom; never a line for each notification.
   package func info(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
     if isOn(.info) { write(.info, code, message, fields()) }
   }
 
+  /// Something that the service deals with by itself, as long as it does not last.
   package func warning(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
     if isOn(.warning) { write(.warning, code, message, fields()) }
   }
 
+  /// Something that a person must look at.
   package func error(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
     if isOn(.error) { write(.error, code, message, fields()) }
   }
@@ -132,6 +138,7 @@ package enum StandardError {
 
 /// The two clocks of the machine.
 package enum ServiceClock {
+  /// Both, read one right after the other.
   @Sendable
   package static func now() -> Moment { Clock.moment }
 }

@@ -1,5 +1,6 @@
 /// What Prometheus must be told of one metric.
 package struct Metric: Sendable, Equatable {
+  /// Prometheus' types, as far as they are used.
   package enum Kind: String, Sendable { case counter, gauge, histogram }
 
   package var name: String

@@ -14,6 +14,8 @@ package final class MetricShard: Sendable {
   /// More apps than this share the row of unknown apps.
   package static let mostApps = 65_535
 
+  // `nonisolated(unsafe)` holds because the pointers never change, and what they point to is atomic.
+
   /// `blocks[n]` holds the address of the rows of apps `n * blockLength` and on, 0 while there are none.
   private nonisolated(unsafe) let blocks: UnsafeMutablePointer<Atomic<UInt>>
   private nonisolated(unsafe) let service: UnsafeMutablePointer<Atomic<UInt64>>

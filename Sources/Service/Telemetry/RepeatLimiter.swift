@@ -5,6 +5,7 @@ package import Wire
 /// A kind is a code and an app. What was left out is counted and told with the next line of the kind, or in a line of
 /// its own when none comes.
 package struct RepeatLimiter: Sendable {
+  /// What makes two lines repeats of each other.
   package struct Kind: Hashable, Sendable {
     package var code: String
     package var app: String?

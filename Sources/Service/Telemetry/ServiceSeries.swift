@@ -29,8 +29,11 @@ package struct ServiceSeries: Hashable, Sendable {
   /// Errors that librdkafka reported, apart from failed commits and publications.
   package static let kafkaErrors = ServiceSeries(13)
 
+  /// Requests that broke the contract, by rule.
   package static func invalid(_ rule: InvalidRule) -> ServiceSeries { ServiceSeries(32 + rule.ordinal) }
+  /// Records produced, by topic.
   package static func publications(_ topic: OutputTopic) -> ServiceSeries { ServiceSeries(64 + Int(topic.rawValue)) }
+  /// Records that Kafka did not store, by topic.
   package static func publicationFailures(_ topic: OutputTopic) -> ServiceSeries {
     ServiceSeries(72 + Int(topic.rawValue))
   }

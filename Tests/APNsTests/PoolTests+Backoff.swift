@@ -1,0 +1,136 @@
+import APNs
+import Testing
+import Wire
+
+// How pools fare when connections cannot be made, credentials change or the end comes.
+extension PoolTests {
+  // MARK: Backoff
+
+  @Test func failedAttemptsAreSpacedAndReported() throws {
+    var driver = PoolDriver(limits: limits(), seed: 42)
+    driver.demand(100)
+    var longest: Duration = .zero
+    for attempt in 1...200 {
+      let id = try #require(driver.connecting)
+      driver.connectFailed(id, .tls)
+      #expect(driver.pool.lastFailure == .tls)
+      if let until = driver.pool.unreachableUntil {
+        let delay = until - driver.now
+        let ceiling: Duration = .milliseconds(500 * (1 << min(attempt - 1, 6)))
+        #expect(delay <= min(ceiling, .seconds(30)))
+        longest = max(longest, delay)
+        #expect(driver.connecting == nil)
+        driver.demand(100)
+        #expect(driver.connecting == nil, "no attempt while backing off")
+        driver.run(for: delay)
+      }
+    }
+    #expect(longest > .seconds(20))
+    let id = try #require(driver.connecting)
+    driver.connected(id)
+    #expect(driver.pool.unreachableUntil == nil)
+    #expect(driver.take() == id)
+  }
+
+  @Test func anAttemptWithoutAnEndTimesOut() throws {
+    var driver = PoolDriver(limits: limits())
+    driver.demand(1)
+    let id = try #require(driver.connecting)
+    driver.run(for: .seconds(10))
+    #expect(driver.actions.contains(.close(id)))
+    #expect(driver.pool.lastFailure == .unreachable)
+    driver.closed(id)
+    driver.run(for: .seconds(1))
+    #expect(driver.connects == 2)
+  }
+
+  @Test func aPoolWithAUsableConnectionIsNotUnreachable() throws {
+    var driver = PoolDriver(limits: limits(2))
+    driver.demand(1000)
+    let first = try #require(driver.connecting)
+    driver.connected(first)
+    driver.connectFailed(try #require(driver.connecting))
+    #expect(driver.pool.unreachableUntil == nil)
+    #expect(driver.take() == first)
+  }
+
+  @Test func connectionsThatComeToNothingAreNotMadeAgainAtOnce() throws {
+    var driver = PoolDriver(limits: limits(), seed: 3)
+    driver.demand(1000)
+    for _ in 0..<600 {
+      if let id = driver.connecting {
+        driver.connected(id)
+        driver.goAway(id)
+      }
+      for case .close(let id) in driver.takenActions() { driver.closed(id) }
+      driver.run(for: .seconds(1))
+      driver.demand(1000)
+    }
+    #expect(driver.connects < 100)
+    #expect(driver.connects > 20)
+  }
+
+  // MARK: Credentials
+
+  @Test func aNewKeyReplacesEveryConnection() throws {
+    var driver = PoolDriver(limits: limits(2))
+    let ids = try driver.open(limit: 100)
+    driver.take()
+    driver.demand(1)
+    driver.pool.use(CredentialVersion(key: 2, token: 1), now: driver.now)
+    driver.settle()
+    #expect(driver.actions.contains(.drain(ids[0])) && driver.actions.contains(.close(ids[1])))
+    let next = try #require(driver.connecting)
+    #expect(driver.pool.credentials(of: next) == CredentialVersion(key: 2, token: 1))
+    #expect(driver.pool.credentials(of: ids[0]) == CredentialVersion(key: 1, token: 1))
+  }
+
+  @Test func aConnectionChangesItsTokenAtMostOnceInTwentyMinutes() throws {
+    var driver = PoolDriver(limits: limits())
+    let id = try driver.open(limit: 100)[0]
+    var changes: [Instant] = []
+    var last = driver.pool.credentials(of: id)
+    for minute in 1...90 {
+      driver.pool.use(CredentialVersion(key: 1, token: UInt32(minute)), now: driver.now)
+      driver.take()
+      driver.answered(id)
+      let version = driver.pool.credentials(of: id)
+      if version != last { changes.append(driver.now) }
+      last = version
+      driver.pass(.seconds(60))
+    }
+    #expect(changes.count == 5)
+    for (earlier, later) in zip(changes, changes.dropFirst()) { #expect(later - earlier >= .seconds(1200)) }
+    #expect(driver.connects == 1)
+  }
+
+  // MARK: The end of the pool
+
+  @Test func aDrainedPoolEndsWhenItsStreamsHave() throws {
+    var driver = PoolDriver(limits: limits(3))
+    let ids = try driver.open(limit: 100)
+    driver.take()
+    driver.take()
+    driver.pool.drain(by: driver.now + .seconds(20))
+    driver.settle()
+    #expect(driver.take() == nil)
+    driver.demand(5)
+    driver.answered(ids[0])
+    for case .close(let id) in driver.takenActions() { driver.closed(id) }
+    #expect(!driver.pool.isFinished)
+    driver.run(for: .seconds(20))
+    #expect(driver.takenActions() == [.close(ids[1])])
+    driver.closed(ids[1])
+    #expect(driver.pool.isFinished)
+    #expect(driver.connects == 3)
+    #expect(driver.pool.nextDeadline == .distantFuture)
+  }
+
+  @Test func warmingUpOpensOneConnection() throws {
+    var driver = PoolDriver(limits: limits(3))
+    driver.pool.warmUp(now: driver.now)
+    driver.pool.warmUp(now: driver.now)
+    driver.settle()
+    #expect(driver.connects == 1)
+  }
+}
