@@ -37,7 +37,7 @@ let package = Package(
     library("Service", ["Delivery", "APNs", "Kafka", "Transport", "Wire"]),
     library("MockAPNs", ["Transport", "APNs", "Wire"]),
     .executableTarget(
-      name: "martlet", dependencies: ["Service", "MockAPNs", "Delivery", "Kafka", "Transport", "APNs", "Wire"],
+      name: "martlet", dependencies: ["Service", "MockAPNs", "Kafka", "Transport", "APNs", "Wire"],
       swiftSettings: rules),
 
     .target(name: "TestSupport", dependencies: ["Wire"], path: "Tests/TestSupport", swiftSettings: rules),

@@ -47,7 +47,8 @@ extension DeliveryMachine {
         }
       }
       // A parked item of a batch comes back by itself.
-      let items = request.deferral.map { Int($0.source.item)..<Int($0.source.item) + 1 } ?? 0..<max(request.tokens.count, 1)
+      let items =
+        request.deferral.map { Int($0.source.item)..<Int($0.source.item) + 1 } ?? 0..<max(request.tokens.count, 1)
       guard case .admitted(let sequence) = admit(record, place, items: items.count) else { return }
       tally.unknownFields += request.unknownFields
       for item in items { start(request, item, record, place, sequence, at: moment) }

@@ -20,8 +20,8 @@ extension DeliveryMachine {
     count(outcome, app, at: moment)
     note(outcome.result, of: app, at: moment)
     let facts = RetryPolicy.Facts(
-      attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent, expiration: pushes[slot].subject.notification.expiration,
-      requestedAt: pushes[slot].subject.requestedAt)
+      attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent,
+      expiration: pushes[slot].subject.notification.expiration, requestedAt: pushes[slot].subject.requestedAt)
     let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
     if case .end(let ending) = decision {
       finish(slot, ending, at: moment)

@@ -64,7 +64,8 @@ package enum LedgerCodec {
     }
   }
 
-  private static func encodeRuns(_ commitPoint: Int64, _ settled: [Range<Int64>]) -> (bytes: [UInt8], isComplete: Bool) {
+  private static func encodeRuns(_ commitPoint: Int64, _ settled: [Range<Int64>]) -> (bytes: [UInt8], isComplete: Bool)
+  {
     var bytes: [UInt8] = []
     var at = commitPoint
     for run in settled {

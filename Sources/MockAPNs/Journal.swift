@@ -35,6 +35,7 @@ package final class Journal: Sendable {
     package var status: UInt16 = 0
     package var reason = ""
 
+    /// A header field, as it was decoded.
     package struct Field: Hashable, Sendable {
       package var name: String
       package var value: String

@@ -78,6 +78,7 @@ package struct Script: Hashable, Sendable {
     case number(Int32)
   }
 
+  /// What is done with a request.
   package enum Action: Hashable, Sendable {
     case answer(Answer)
     /// The answer, which later rules decide, comes after a time between these two.

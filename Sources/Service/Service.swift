@@ -220,7 +220,9 @@ extension AppRules {
 
 extension KafkaSettings {
   /// The consumer's properties.
-  package func consumer() throws -> KafkaProperties { try properties(with: consumerProperties, instance: groupInstanceID) }
+  package func consumer() throws -> KafkaProperties {
+    try properties(with: consumerProperties, instance: groupInstanceID)
+  }
 
   /// The producer's properties.
   package func producer() throws -> KafkaProperties { try properties(with: producerProperties, instance: nil) }

@@ -1,5 +1,3 @@
-import APNs
-import Delivery
 import Glibc
 import MockAPNs
 import Service
@@ -49,14 +47,15 @@ final class DemoView: Sendable {
   private var rowCount: Int { min(apps.count, Self.mostRows) + 4 }
 
   private func drawTable(_ books: DemoBooks, _ snapshot: MetricSnapshot) {
-    var lines = [line(books, snapshot), "", "app          delivered  rejected   expired    failed   retries in flight  connections"]
+    var lines = [
+      line(books, snapshot), "",
+      "app          delivered  rejected   expired    failed   retries in flight  connections",
+    ]
     for (index, name) in apps.prefix(Self.mostRows).enumerated() {
-      let app = AppIndex(Int32(index))
+      let figures = snapshot.figures(ofApp: index)
       let numbers = [
-        snapshot.value(.notifications(.delivered), app: app), snapshot.value(.notifications(.rejected), app: app),
-        snapshot.value(.notifications(.expired), app: app), snapshot.value(.notifications(.failed), app: app),
-        RetryPolicy.Cause.allCases.reduce(0) { $0 + snapshot.value(.retries($1), app: app) },
-        snapshot.value(.inFlight, app: app), snapshot.value(.connections(.open), app: app),
+        figures.delivered, figures.rejected, figures.expired, figures.failed, figures.retries, figures.inFlight,
+        figures.openConnections,
       ]
       lines.append(
         name + String(repeating: " ", count: max(1, 12 - name.count))
@@ -68,7 +67,7 @@ final class DemoView: Sendable {
   }
 
   private func inFlight(_ snapshot: MetricSnapshot) -> Int {
-    apps.indices.reduce(0) { $0 + snapshot.value(.inFlight, app: AppIndex(Int32($1))) }
+    apps.indices.reduce(0) { $0 + snapshot.figures(ofApp: $1).inFlight }
   }
 
   static func grouped(_ number: Int) -> String {

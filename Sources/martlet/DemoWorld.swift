@@ -25,7 +25,9 @@ struct DemoWorld {
     directory = try LocalFile.makeTemporaryDirectory()
     kafka = try MockCluster()
     // Three teams, so that apps share provider tokens as they do in real life.
-    let keys = try (1...min(3, options.apps)).map { try ProviderKey.make(keyID: "DEMOKEY00\($0)", teamID: "DEMOTEAM0\($0)") }
+    let keys = try (1...min(3, options.apps)).map {
+      try ProviderKey.make(keyID: "DEMOKEY00\($0)", teamID: "DEMOTEAM0\($0)")
+    }
     var configuration = MockServer.Configuration()
     configuration.keys = keys
     configuration.seed = options.seed

@@ -71,9 +71,10 @@ enum MockAPNsCommand {
     let authorityFile = "\(directory)/ca.pem"
     try LocalFile.write(Array(server.authorityPEM.utf8), to: authorityFile)
     announce(server, authorityFile)
-    let reporter = Task { await report(server.journal) }
+    let reporter = try EventLoop.start(name: "reporter")
+    reporter.execute { report(server.journal, after: 0, on: reporter) }
     for await request in signals where request != .reload { break }
-    reporter.cancel()
+    reporter.stop()
     server.stop()
     if isTemporary && arguments.all("make-key").isEmpty {
       LocalFile.remove(file: authorityFile, directory: directory)
@@ -155,18 +156,11 @@ enum MockAPNsCommand {
   }
 
   /// A line every ten seconds in which something came.
-  private static func report(_ journal: Journal) async {
-    var last = 0
-    while !Task.isCancelled {
-      do {
-        try await Task.sleep(for: .seconds(10))
-      } catch {
-        return
-      }
+  private static func report(_ journal: Journal, after last: Int, on loop: EventLoop) {
+    _ = loop.schedule(at: loop.now + .seconds(10)) {
       let requests = journal.requests
-      guard requests != last else { continue }
-      last = requests
-      Console.error(line(journal))
+      if requests != last { Console.error(line(journal)) }
+      report(journal, after: requests, on: loop)
     }
   }
 

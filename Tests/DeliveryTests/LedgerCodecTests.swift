@@ -16,9 +16,10 @@ import Wire
     return result
   }
 
-  @Test(arguments: [
-    [], [1..<2], [1..<1_000_000], [5..<6, 7..<9, 4000..<4001], [1..<2, 3..<4, 5..<6, 7..<8],
-  ] as [[Range<Int64>]])
+  @Test(
+    arguments: [
+      [], [1..<2], [1..<1_000_000], [5..<6, 7..<9, 4000..<4001], [1..<2, 3..<4, 5..<6, 7..<8],
+    ] as [[Range<Int64>]])
   func whatIsWrittenIsReadBack(ranges: [Range<Int64>]) {
     for point in [0, 1, 77, Int64(1) << 40] {
       let shifted = ranges.map { $0.lowerBound + point..<$0.upperBound + point }

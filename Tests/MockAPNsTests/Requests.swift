@@ -53,7 +53,9 @@ extension ProviderKey {
 }
 
 /// A client of the mock: sends requests as the connection takes them, and tells what came back.
-final class TestClient: HTTP2ClientDelegate, @unchecked Sendable {  // on its loop only; `state` is shared
+///
+/// `@unchecked Sendable` holds because all but `state`, which has a lock, is touched on its loop only.
+final class TestClient: HTTP2ClientDelegate, @unchecked Sendable {
   enum Word: Hashable, Sendable {
     case response(UInt16, String)
     case failed(StreamFailure)

@@ -82,7 +82,11 @@ package struct TokenSettings: Sendable {
   package var keyID = ""
   package var teamID = ""
 
-  package init() {}
+  package init(keyFile: String = "", keyID: String = "", teamID: String = "") {
+    self.keyFile = keyFile
+    self.keyID = keyID
+    self.teamID = teamID
+  }
 }
 
 /// `apps.<name>.certificate`: the TLS client certificate that takes the place of tokens.
@@ -93,7 +97,11 @@ package struct CertificateSettings: Sendable {
   package var keyFile: String?
   package var passwordFile: String?
 
-  package init() {}
+  package init(file: String = "", keyFile: String? = nil, passwordFile: String? = nil) {
+    self.file = file
+    self.keyFile = keyFile
+    self.passwordFile = passwordFile
+  }
 }
 
 /// Where an app's notifications go in place of Apple's hosts.
@@ -103,7 +111,11 @@ package struct ServerSettings: Sendable {
   /// `nil`: the system's certificate authorities.
   package var caFile: String?
 
-  package init() {}
+  package init(host: String = "", port: Int = 443, caFile: String? = nil) {
+    self.host = host
+    self.port = port
+    self.caFile = caFile
+  }
 }
 
 /// `delivery`: the bounds of connections, flight, attempts and time.

@@ -160,7 +160,9 @@ final class LaneApp {
   private func returnStale(_ now: Instant) {
     guard hasPending else { return }
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
-    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now { returnFirst(SendFailure(pool.lastFailure)) }
+    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now {
+      returnFirst(SendFailure(pool.lastFailure))
+    }
     if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
   }
 
@@ -231,7 +233,8 @@ final class LaneApp {
     lane.metrics.add(.goAways, app: index)
     connection.count(.draining, lane.metrics)
     lane.log.info(
-      "goaway", "APNs closes a connection", [.app(runtime.name), .cause(CauseText("\(HTTP2Code.name(code)) \(reason)"))])
+      "goaway", "APNs closes a connection",
+      [.app(runtime.name), .cause(CauseText("\(HTTP2Code.name(code)) \(reason)"))])
     lane.touch(self)
   }
 
