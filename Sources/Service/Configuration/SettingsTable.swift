@@ -144,13 +144,15 @@ extension DeliverySettings {
         "Requests open at once on one connection. APNs' own limit counts where it is lower."),
       .value(
         "maxInFlight", \.maxInFlight, .integer(1...1_000_000),
-        "Notifications taken from Kafka and not settled, in all. At the limit, partitions are paused."),
+        "Notifications taken from Kafka and not settled, in all. At the limit, no more are taken."),
       .value(
         "maxInFlightBytes", \.maxInFlightBytes, .size(1_048_576...17_179_869_184),
-        "Bytes of such notifications, in all; librdkafka's own queues count too."),
+        "Bytes of such notifications, in all. What librdkafka has fetched ahead has a bound of its own, the property "
+          + "`queued.max.messages.kbytes`."),
       .value(
         "maxInFlightPerApp", \.maxInFlightPerApp, .integer(1...1_000_000),
-        "Such notifications of one app. At the limit, further ones of this app are deferred."),
+        "Such notifications of one app. At the limit, the next one waits for room; where that would take long, further "
+          + "ones of this app are deferred."),
       .value("attempts", \.attempts, .integer(1...100), "How often a notification is tried at most."),
       .value(
         "requestTimeout", \.requestTimeout, .duration(.milliseconds(100)...(.seconds(600))),
