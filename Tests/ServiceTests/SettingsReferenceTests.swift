@@ -51,7 +51,8 @@ struct SettingsReferenceTests {
         let text = keys.reversed().reduce(fallback) { "{ \($1): \($0) }" }
         var context = ReadingContext(source: ConfigurationSource(file: "x", text: []))
         var settings = Settings()
-        SettingsLoader.group.read(try JSON5Parser.parse(Array(text.utf8)), at: "", into: &settings, &context)
+        let value = try #require(ConfigurationDocument.read(Array(text.utf8), &context))
+        SettingsLoader.group.read(value, at: "", into: &settings, &context)
         #expect(!context.problems.contains { $0.path == setting.path }, "\(context.problems)")
       }
     }

@@ -56,7 +56,7 @@ enum AppsReader {
   }
 
   private static func app(
-    named name: String, _ value: ConfigurationValue, at path: String, offset: Int, _ context: inout ReadingContext
+    named name: String, _ value: ConfigurationValue, at path: String, offset: Int?, _ context: inout ReadingContext
   ) -> AppSettings {
     // Names become metric labels and stand in records; "unknown" is the label of requests for no known app.
     let isPlain = (1...100).contains(name.utf8.count) && name.utf8.allSatisfy(SettingType<String>.isNameByte)

@@ -14,12 +14,12 @@ package struct ConfigurationValue: Sendable, Equatable {
   }
 
   package var content: Content
-  /// Its first byte in the file.
-  package var offset: Int
+  /// Its first byte in the file; `nil` where that is not known.
+  package var offset: Int?
   /// Whether a part of the text came from an environment variable. Such a text is never shown: it may be a secret.
   package var fromEnvironment: Bool
 
-  package init(_ content: Content, offset: Int = 0, fromEnvironment: Bool = false) {
+  package init(_ content: Content, offset: Int? = nil, fromEnvironment: Bool = false) {
     self.content = content
     self.offset = offset
     self.fromEnvironment = fromEnvironment
@@ -50,14 +50,8 @@ package struct ConfigurationValue: Sendable, Equatable {
 /// A key of an object and its value.
 package struct ConfigurationMember: Sendable, Equatable {
   package var key: String
-  package var keyOffset: Int
+  package var keyOffset: Int?
   package var value: ConfigurationValue
-}
-
-/// The text of one configuration file, parsed.
-package struct ConfigurationDocument: Sendable {
-  package var root: ConfigurationValue
-  package var source: ConfigurationSource
 }
 
 /// Which file a value comes from, and how its bytes fall into lines.

@@ -30,7 +30,7 @@ struct EnvironmentReferences {
   }
 
   private func expand(
-    _ text: String, offset: Int, _ path: String, _ context: inout ReadingContext
+    _ text: String, offset: Int?, _ path: String, _ context: inout ReadingContext
   ) -> (text: String, usedVariable: Bool)? {
     var result = ""
     var usedVariable = false
@@ -67,7 +67,7 @@ struct EnvironmentReferences {
   }
 
   private static func isName(_ name: Substring) -> Bool {
-    guard let first = name.utf8.first, !JSON5Parser.isDigit(first) else { return false }
-    return name.utf8.allSatisfy { JSON5Parser.isDigit($0) || (JSON5Parser.isWord($0) && $0 < 0x80 && $0 != 0x24) }
+    guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+    return name.utf8.allSatisfy { SettingType<String>.isNameByte($0) && $0 != 0x2D && $0 != 0x2E }
   }
 }

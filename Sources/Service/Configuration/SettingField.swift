@@ -124,7 +124,7 @@ struct SettingGroup<Root: Sendable>: Sendable {
 enum SettingPath {
   /// `kafka` and `brokers` give `kafka.brokers`; a key that is no plain word is put in quotes.
   static func join(_ path: String, _ key: String) -> String {
-    let plain = !key.isEmpty && key.utf8.allSatisfy { JSON5Parser.isWord($0) || JSON5Parser.isDigit($0) || $0 == 0x2D }
+    let plain = !key.isEmpty && key.utf8.allSatisfy { (SettingType<String>.isNameByte($0) && $0 != 0x2E) || $0 >= 0x80 }
     let key = plain || key == "<name>" ? key : "\"\(key.prefix(80))\""
     return path.isEmpty ? key : "\(path).\(key)"
   }

@@ -38,7 +38,7 @@ package enum SettingsLoader {
     unsafe getenv(name).map { unsafe String(cString: $0) }
   }
 
-  /// Parses a file and makes it the context's current one; `nil` where that failed.
+  /// Reads a file and makes it the context's current one; `nil` where that failed.
   static func document(
     _ file: String, _ references: EnvironmentReferences, _ context: inout ReadingContext
   ) -> ConfigurationValue? {
@@ -51,12 +51,7 @@ package enum SettingsLoader {
       return nil
     }
     context.source = ConfigurationSource(file: file, text: text)
-    do {
-      return references.replaced(in: try JSON5Parser.parse(text), at: "", &context)
-    } catch {
-      context.report(error.message, at: "", offset: error.offset)
-      return nil
-    }
+    return ConfigurationDocument.read(text, &context).map { references.replaced(in: $0, at: "", &context) }
   }
 
   private static func read(
