@@ -1,10 +1,16 @@
 internal import FoundationEssentials
+internal import Wire
 
 /// Reads the text of one configuration file: JSON5 by Foundation's decoder, with the place of each value put in.
 enum ConfigurationDocument {
   /// - Returns: the tree of values, members in the order of the text; `nil` where it is no JSON5, which is noted. A key
   ///   that stands in an object twice is noted too.
   static func read(_ text: [UInt8], _ context: inout ReadingContext) -> ConfigurationValue? {
+    // The decoder stops the process at bytes that are no UTF-8, and takes NUL for a sign of another encoding.
+    if let offset = firstByteNotText(text) {
+      context.report("not UTF-8 text", at: "", offset: offset)
+      return nil
+    }
     let places = SettingPlaces(text)
     for (path, offset) in places.repeated {
       context.report("this key stands here a second time", at: path, offset: offset)
@@ -16,6 +22,16 @@ enum ConfigurationDocument {
       context.report(fault?.message ?? "not valid JSON5", at: "", offset: fault?.offset)
       return nil
     }
+  }
+
+  private static func firstByteNotText(_ text: [UInt8]) -> Int? {
+    var offset = 0
+    while offset < text.count {
+      let length = UTF8Text.sequenceLength(in: text.span, at: offset)
+      guard length > 0, text[offset] != 0 else { return offset }
+      offset += length
+    }
+    return nil
   }
 
   /// A key as it is meant, from the way it is written.
@@ -40,7 +56,9 @@ enum ConfigurationDocument {
     for (range, isKey) in places.pieces {
       let piece = isKey ? Array("{".utf8) + text[range] + Array(":0}".utf8) : Array(text[range])
       guard (try? decode(piece)) == nil else { continue }
-      let message = isKey ? "not a valid key" : "not a valid value; a text needs quotes"
+      let isQuoted = text[range.lowerBound] == UInt8(ascii: "\"") || text[range.lowerBound] == UInt8(ascii: "'")
+      let message =
+        isKey ? "not a valid key" : isQuoted ? "not a valid text" : "not a valid value; a text needs quotes"
       return SettingPlaces.Fault(offset: range.lowerBound, message: message)
     }
     return places.fault
@@ -51,17 +69,23 @@ enum ConfigurationDocument {
     var value = value
     value.offset = place?.value
     switch value.content {
-    case .list(let items):
-      let places = place?.items ?? []
-      value.content = .list(items.enumerated().map { placed($1, at: $0 < places.count ? places[$0] : nil) })
-    case .object(let members):
-      let placed = members.map { member in
-        let place = place?.members[member.key]
-        return ConfigurationMember(
-          key: member.key, keyOffset: place?.key, value: placed(member.value, at: place))
+    case .list(var items):
+      for index in items.indices {
+        let isKnown = index < place?.items.count ?? 0
+        items[index] = placed(items[index], at: isKnown ? place?.items[index] : nil)
       }
-      value.content = .object(
-        placed.sorted { ($0.keyOffset ?? .max, $0.key) < ($1.keyOffset ?? .max, $1.key) })
+      value.content = .list(items)
+    case .object(var members):
+      for index in members.indices {
+        let inner = place?.members[members[index].key]
+        members[index].keyOffset = inner?.key
+        members[index].value = placed(members[index].value, at: inner)
+      }
+      members.sort { left, right in
+        let (first, second) = (left.keyOffset ?? .max, right.keyOffset ?? .max)
+        return first == second ? left.key < right.key : first < second
+      }
+      value.content = .object(members)
     default: break
     }
     return value
@@ -82,7 +106,9 @@ extension ConfigurationValue: Decodable {
     guard decoder.codingPath.count <= SettingPlaces.deepest else {
       throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "nested too deeply"))
     }
-    if let members = try Self.unless({ try decoder.container(keyedBy: Key.self) }) {
+    if try decoder.singleValueContainer().decodeNil() {
+      self.init(.null)
+    } else if let members = try Self.unless({ try decoder.container(keyedBy: Key.self) }) {
       self.init(
         .object(
           try members.allKeys.map { key in
@@ -98,7 +124,6 @@ extension ConfigurationValue: Decodable {
   }
 
   private static func scalar(_ container: any SingleValueDecodingContainer) throws -> Content {
-    if container.decodeNil() { return .null }
     if let text = try unless({ try container.decode(String.self) }) { return .string(text) }
     if let bool = try unless({ try container.decode(Bool.self) }) { return .bool(bool) }
     // What is no whole number, or too large for one, may still be a number.
