@@ -39,6 +39,8 @@ package final class Admin {
 
   /// Asks for one topic. An unknown topic is an answer (`partitionCount` is `nil`) and not an error.
   ///
+  /// The library lets the brokers create the topic, if they are set up to; `describeAll` never does.
+  ///
   /// - Throws: when no broker answers in time, or the answer is an error (no permission).
   package func describe(_ topic: String, timeout: Duration) throws(KafkaError) -> TopicDescription {
     defer { serveLog() }
@@ -54,16 +56,40 @@ package final class Admin {
     defer { unsafe rd_kafka_metadata_destroy(answer) }
     for index in 0..<Int(unsafe answer.pointee.topic_cnt) {
       let found = unsafe answer.pointee.topics[index]
-      guard unsafe text(found.topic) == topic else { continue }
-      switch unsafe found.err {
-      case RD_KAFKA_RESP_ERR_NO_ERROR:
-        return TopicDescription(name: topic, partitionCount: Int(unsafe found.partition_cnt))
-      case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-        return TopicDescription(name: topic, partitionCount: nil)
-      case let code: throw KafkaError(code, subject: .topic(topic))
-      }
+      if unsafe text(found.topic) == topic { return try unsafe Self.description(of: found, topic) }
     }
     return TopicDescription(name: topic, partitionCount: nil)
+  }
+
+  /// Asks for all topics that this client may see, by name. Unlike the question for one topic, it creates none.
+  ///
+  /// - Returns: an error in place of a topic that the brokers can say nothing else of.
+  /// - Throws: when no broker answers in time.
+  package func describeAll(timeout: Duration) throws(KafkaError) -> [String: Result<TopicDescription, KafkaError>] {
+    defer { serveLog() }
+    var answer: UnsafePointer<rd_kafka_metadata>?
+    let code = unsafe rd_kafka_metadata(client.handle, 1, nil, &answer, timeout.clampedMilliseconds)
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let answer = unsafe answer else { throw KafkaError(code) }
+    defer { unsafe rd_kafka_metadata_destroy(answer) }
+    var topics: [String: Result<TopicDescription, KafkaError>] = [:]
+    for index in 0..<Int(unsafe answer.pointee.topic_cnt) {
+      let found = unsafe answer.pointee.topics[index]
+      guard let name = unsafe text(found.topic) else { continue }
+      topics[name] = Result { () throws(KafkaError) in try unsafe Self.description(of: found, name) }
+    }
+    return topics
+  }
+
+  private static func description(
+    of found: rd_kafka_metadata_topic, _ name: String
+  ) throws(KafkaError) -> TopicDescription {
+    switch unsafe found.err {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return TopicDescription(name: name, partitionCount: Int(unsafe found.partition_cnt))
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+      return TopicDescription(name: name, partitionCount: nil)
+    case let code: throw KafkaError(code, subject: .topic(name))
+    }
   }
 
   /// Creates topics.

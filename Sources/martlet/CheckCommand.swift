@@ -3,20 +3,26 @@ import Wire
 
 /// `martlet check`: says all that is wrong with a configuration, or what it comes to.
 enum CheckCommand {
+  /// With `--connect`, nothing is waited for any longer.
+  static let longest = Duration.seconds(30)
+
   static let command = Command(
     "check", "Checks a configuration file and all that it names.",
     options: [
       Option("config", value: "FILE", "the configuration to check", isRequired: true),
+      Option(flag: "connect", "also try Kafka, its topics, and APNs for each app; nothing is sent"),
       Option(flag: "json", "the findings as one JSON object, for programs"),
     ],
     examples: [
       ("martlet check --config martlet.json5", "is the configuration fit to start with?"),
+      ("martlet check --config martlet.json5 --connect", "and can all that it needs be reached from here?"),
       ("martlet check --config martlet.json5 --json | jq '.problems[].path'", "the same in a pipeline"),
     ]
   ) { arguments in
-    let report = CheckReport(file: try arguments.required("config"))
+    var report = CheckReport(file: try arguments.required("config"))
+    if arguments.has("connect") { await report.connect(within: longest) }
     Console.out(arguments.has("json") ? report.json : report.text)
-    return report.isGood ? .ok : .configuration
+    return report.exitCode
   }
 }
 
@@ -26,7 +32,10 @@ struct CheckReport {
   /// `nil`: it cannot be used.
   var settings: Settings?
   var problems: [ConfigurationProblem]
+  /// `nil`: nothing was tried.
+  var connections: [ConnectionCheck.Finding]?
 
+  /// Whether the configuration can be used.
   var isGood: Bool { settings != nil && errors == 0 }
 
   init(
@@ -44,6 +53,16 @@ struct CheckReport {
     }
   }
 
+  /// Tries what the configuration names; nothing is tried where it cannot be used.
+  mutating func connect(within limit: Duration) async {
+    guard let settings, isGood else { return }
+    connections = await ConnectionCheck.findings(of: settings, within: limit)
+  }
+
+  private var isReachable: Bool { connections?.allSatisfy(\.isGood) ?? true }
+
+  var exitCode: ExitCode { !isGood ? .configuration : isReachable ? .ok : .unavailable }
+
   private var errors: Int { problems.count { $0.severity == .error } }
 
   /// A list with a mark before each finding: ✗ an error, ! a warning, ✓ in order.
@@ -55,6 +74,7 @@ struct CheckReport {
       lines.append("✓ kafka: \(settings.kafka.brokers.joined(separator: ",")), group \(settings.kafka.group)")
       for app in settings.apps.prefix(50) { lines.append("✓ app \(app.name): \(Self.summary(of: app))") }
       if settings.apps.count > 50 { lines.append("✓ and \(settings.apps.count - 50) more apps") }
+      for finding in connections ?? [] { lines.append(Self.line(of: finding)) }
     } else {
       lines.append("✗ \(file): \(errors) \(errors == 1 ? "error" : "errors"); it cannot be used")
     }
@@ -75,6 +95,20 @@ struct CheckReport {
     return lines
   }
 
+  private static func line(of finding: ConnectionCheck.Finding) -> String {
+    var name =
+      switch finding.kind {
+      case .brokers: "reaching kafka \(finding.name)"
+      case .topic: "topic \(finding.name)"
+      case .apns: "reaching APNs\(finding.name.isEmpty ? "" : " at \(finding.name)")"
+      }
+    if !finding.apps.isEmpty {
+      name += " for \(finding.apps.prefix(5).joined(separator: ", "))"
+      if finding.apps.count > 5 { name += " and \(finding.apps.count - 5) more apps" }
+    }
+    return "\(finding.isGood ? "✓" : "✗") \(name): \(finding.message)"
+  }
+
   private static func summary(of app: AppSettings) -> String {
     let credentials =
       app.token.map { "token, key \($0.keyID), team \($0.teamID)" }
@@ -83,12 +117,12 @@ struct CheckReport {
     return "\(app.bundleID), \(app.environmentName), \(credentials)\(server)"
   }
 
-  /// The same for programs: `ok`, `file`, `apps` and `problems`.
+  /// The same for programs: `ok`, `file`, `apps`, `problems` and, if they were tried, `connections`.
   var json: String {
     var writer = JSONWriter()
     writer.beginObject()
     writer.key("ok")
-    writer.bool(isGood)
+    writer.bool(isGood && isReachable)
     writer.key("file")
     writer.string(file)
     writer.key("apps")
@@ -97,8 +131,31 @@ struct CheckReport {
     writer.beginArray()
     for problem in problems { Self.write(problem, to: &writer) }
     writer.endArray()
+    if let connections {
+      writer.key("connections")
+      writer.beginArray()
+      for finding in connections { Self.write(finding, to: &writer) }
+      writer.endArray()
+    }
     writer.endObject()
     return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private static func write(_ finding: ConnectionCheck.Finding, to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("kind")
+    writer.string(finding.kind.rawValue)
+    writer.key("name")
+    writer.string(finding.name)
+    writer.key("apps")
+    writer.beginArray()
+    for app in finding.apps { writer.string(app) }
+    writer.endArray()
+    writer.key("ok")
+    writer.bool(finding.isGood)
+    writer.key("message")
+    writer.string(finding.message)
+    writer.endObject()
   }
 
   private static func write(_ problem: ConfigurationProblem, to writer: inout JSONWriter) {

@@ -4,7 +4,7 @@ import Service
 /// Every command, in the order of the help.
 let program = Program(
   commands: [
-    RunCommand.command, DemoCommand.command, CheckCommand.command, SettingsCommand.command, MockAPNsCommand.command,
+    RunCommand.command, DemoCommand.command, CheckCommand.command, ReferenceCommand.command, MockAPNsCommand.command,
     MockKafkaCommand.command,
   ],
   libraries: [

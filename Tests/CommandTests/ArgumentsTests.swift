@@ -72,7 +72,7 @@ struct ArgumentsTests {
 
 struct ProgramTests {
   private let program = Program(
-    commands: [CheckCommand.command, SettingsCommand.command], libraries: [("librdkafka", "2.0.2")])
+    commands: [CheckCommand.command, ReferenceCommand.command], libraries: [("librdkafka", "2.0.2")])
 
   private func kind(_ words: [String]) -> String {
     switch program.read(words) {
@@ -109,6 +109,26 @@ struct ProgramTests {
       for example in command.examples { #expect(text.contains(example.line)) }
       #expect(texts[0].contains(command.summary))
       #expect(!command.examples.isEmpty)
+    }
+  }
+}
+
+struct ReferenceCommandTests {
+  @Test
+  func eachSubjectHasItsText() throws {
+    #expect(try ReferenceCommand.text(for: ["settings"]) + "\n" == SettingsReference.markdown())
+    #expect(try ReferenceCommand.text(for: ["metrics"]) + "\n" == MetricsReference.markdown())
+  }
+
+  @Test(arguments: [[], ["metrics", "settings"], ["all"]])
+  func anythingElseIsWrongUsage(operands: [String]) {
+    #expect(throws: UsageError.self) { try ReferenceCommand.text(for: operands) }
+  }
+
+  @Test
+  func aMisspeltSubjectIsGuessed() {
+    #expect(throws: UsageError(message: "say either 'settings' or 'metrics'; did you mean 'metrics'?")) {
+      try ReferenceCommand.text(for: ["metrcis"])
     }
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Service
 import Testing
 import Transport
 
@@ -54,5 +55,52 @@ struct CheckCommandTests {
     #expect(!report.isGood)
     #expect(report.text.contains("✗ apps.a.token.keyFile: the key cannot be used"), "\(report.text)")
     #expect(report.text.hasSuffix("1 error; it cannot be used"))
+  }
+
+  @Test
+  func connectionsAreListedAndDecideTheExitCode() throws {
+    var report = try withFile(SigningKey.generate().privatePEM()) { key in try self.report(keyFile: key) }
+    #expect(report.exitCode == .ok)
+    report.connections = [
+      .init(kind: .brokers, name: "b:9092", isGood: true, message: "reached"),
+      .init(kind: .topic, name: "push.requests", isGood: true, message: "3 partitions"),
+    ]
+    #expect(report.exitCode == .ok)
+    #expect(report.text.hasSuffix("✓ reaching kafka b:9092: reached\n✓ topic push.requests: 3 partitions"))
+    report.connections?.append(
+      .init(
+        kind: .apns, name: "api.push.apple.com:443", apps: ["a", "b", "c", "d", "e", "f", "g"], isGood: false,
+        message: "connect: Connection refused"))
+    #expect(report.exitCode == .unavailable)
+    #expect(
+      report.text.hasSuffix(
+        "✗ reaching APNs at api.push.apple.com:443 for a, b, c, d, e and 2 more apps: connect: Connection refused"))
+    #expect(report.json.hasPrefix(#"{"ok":false,"#))
+    #expect(
+      report.json.hasSuffix(
+        #""apps":["a","b","c","d","e","f","g"],"ok":false,"message":"connect: Connection refused"}]}"#))
+  }
+
+  @Test
+  func nothingIsTriedWithABrokenConfiguration() async throws {
+    var report = try report("{ kafka: { brokers: '127.0.0.1:1' } }")
+    await report.connect(within: .seconds(1))
+    #expect(report.connections == nil && report.exitCode == .configuration)
+    #expect(!report.json.contains("connections"))
+  }
+
+  @Test
+  func problemsReadAsTextWhereverTheyArePrinted() throws {
+    try withFile("{\n kafka: { brokrs: 'x' },\n apps: {} }") { file in
+      do throws(ConfigurationError) {
+        _ = try SettingsLoader.load(file: file, environment: { _ in nil })
+        Issue.record("loaded")
+      } catch {
+        let lines = "\(error)".split(separator: "\n").map(String.init)
+        #expect(lines.first == "\(file):2:11: kafka.brokrs: unknown key (did you mean brokers?)", "\(lines)")
+        #expect(lines.count == error.problems.count)
+        #expect(lines.last == error.problems.last.map { "\($0)" })
+      }
+    }
   }
 }

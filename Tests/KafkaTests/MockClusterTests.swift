@@ -38,6 +38,24 @@ struct MockClusterTests {
     #expect(description == TopicDescription(name: "missing", partitionCount: nil))
   }
 
+  @Test func allTopicsAreDescribedAndNoneIsCreated() throws {
+    let cluster = try MockCluster()
+    try cluster.createTopic("a", partitions: 2)
+    try cluster.createTopic("b", partitions: 1)
+    cluster.setError(.topicAuthorizationFailed, topic: "b")
+    let admin = try admin(cluster)
+    for _ in 1...2 {
+      let topics = try admin.describeAll(timeout: .seconds(30))
+      #expect(topics.keys.sorted() == ["a", "b"])
+      #expect(topics["a"] == .success(TopicDescription(name: "a", partitionCount: 2)))
+      guard case .failure(let error)? = topics["b"] else {
+        Issue.record("\(topics)")
+        return
+      }
+      #expect(error.code == .topicAuthorizationFailed && error.subject == .topic("b"))
+    }
+  }
+
   @Test func aTopicThatMayNotBeSeenIsATypedError() throws {
     let cluster = try MockCluster()
     cluster.setError(.topicAuthorizationFailed, topic: "secret")

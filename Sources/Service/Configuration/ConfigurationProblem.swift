@@ -1,5 +1,5 @@
 /// One thing that is wrong with a configuration, told so that it can be mended without reading any manual.
-package struct ConfigurationProblem: Error, Sendable, Equatable {
+package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringConvertible {
   /// Whether the service starts all the same.
   package enum Severity: String, Sendable {
     /// The service does not start with it.
@@ -36,11 +36,16 @@ package struct ConfigurationProblem: Error, Sendable, Equatable {
     if let nearest { text += " (did you mean \(nearest)?)" }
     return text
   }
+
+  package var description: String { text }
 }
 
 /// All problems of a configuration that cannot be used, warnings among them.
-package struct ConfigurationError: Error, Sendable {
+package struct ConfigurationError: Error, Sendable, CustomStringConvertible {
   package var problems: [ConfigurationProblem]
+
+  /// One line for each.
+  package var description: String { problems.map(\.text).joined(separator: "\n") }
 }
 
 /// What is gathered while a configuration is read: every problem, not only the first, and the files it names.

@@ -1,0 +1,223 @@
+internal import Kafka
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// Tries whether what a configuration names can be reached: the brokers, the topics, and APNs for each app.
+///
+/// Nothing is read, created or sent: Kafka is asked for metadata, and a connection to APNs ends when the server's
+/// SETTINGS are there.
+package enum ConnectionCheck {
+  package struct Finding: Sendable, Equatable {
+    package enum Kind: String, Sendable { case brokers, topic, apns }
+
+    package var kind: Kind
+    /// The brokers, the topic, or the server's `host:port`.
+    package var name: String
+    /// The apps that go to this server with the same certificate, or without one.
+    package var apps: [String]
+    package var isGood: Bool
+    /// What was found, or what is wrong.
+    package var message: String
+
+    package init(kind: Kind, name: String, apps: [String] = [], isGood: Bool, message: String) {
+      self.kind = kind
+      self.name = name
+      self.apps = apps
+      self.isGood = isGood
+      self.message = message
+    }
+  }
+
+  /// Handshakes that are under way at one time.
+  private static let mostAtOnce = 32
+
+  /// - Parameter limit: for all of it; one connection may take no longer than `delivery.connectTimeout` either.
+  /// - Returns: Kafka's findings, then those of APNs in the order of the apps.
+  package static func findings(of settings: Settings, within limit: Duration) async -> [Finding] {
+    let end = ServiceClock.now().instant + limit
+    async let kafka = Task.detached { Self.kafka(settings, until: end) }.value
+    let apns = await Self.apns(settings, until: end)
+    return await kafka + apns
+  }
+
+  // MARK: Kafka
+
+  /// Blocks while it waits for the brokers.
+  private static func kafka(_ settings: Settings, until end: Instant) -> [Finding] {
+    let kafka = settings.kafka
+    let brokers = kafka.brokers.joined(separator: ",")
+    let inputs = kafka.topics.requests + [kafka.topics.deferred]
+    let outputs = [kafka.topics.results, kafka.topics.invalidTokens, kafka.topics.deadLetters]
+    let lastWords = LastWords()
+    var topics: [Finding] = []
+    do {
+      // Each side is asked with its own properties: credentials may differ.
+      for (properties, names) in [(try kafka.consumer(), inputs), (try kafka.producer(), outputs)] {
+        let admin = try Admin(properties: properties, log: { lastWords.take($0) })
+        let left = max(.milliseconds(1), end - ServiceClock.now().instant)
+        let found = try admin.describeAll(timeout: min(left, settings.delivery.connectTimeout))
+        topics += names.map { finding($0, found[$0]) }
+      }
+    } catch {
+      let words = lastWords.text.map { "\(error); \($0)" } ?? "\(error)"
+      return [Finding(kind: .brokers, name: brokers, isGood: false, message: words)] + topics
+    }
+    return [Finding(kind: .brokers, name: brokers, isGood: true, message: "reached")] + topics
+  }
+
+  private static func finding(_ topic: String, _ found: Result<TopicDescription, KafkaError>?) -> Finding {
+    switch found {
+    case .failure(let error): return Finding(kind: .topic, name: topic, isGood: false, message: error.text)
+    case .success(let description):
+      if let count = description.partitionCount {
+        let words = "\(count) \(count == 1 ? "partition" : "partitions")"
+        return Finding(kind: .topic, name: topic, isGood: true, message: words)
+      }
+    case nil: break
+    }
+    // A question for this one topic could tell which, but brokers may create a topic that is asked for.
+    return Finding(
+      kind: .topic, name: topic, isGood: false, message: "there is no such topic, or it may not be described")
+  }
+
+  /// The latest that librdkafka said of a connection that failed: why, where the error itself only says that it did.
+  private final class LastWords: Sendable {
+    private let words = Mutex<String?>(nil)
+
+    func take(_ line: Kafka.LogLine) {
+      guard line.facility == "FAIL" else { return }
+      // The text begins with the library's names for its thread and the broker.
+      let text = line.text.split(separator: "]: ", maxSplits: 1).last.map(String.init) ?? line.text
+      words.withLock { $0 = text }
+    }
+
+    var text: String? { words.withLock { $0 } }
+  }
+
+  // MARK: APNs
+
+  /// A server, and how it is spoken to.
+  private struct Target {
+    var endpoint: Endpoint
+    var tls: TLSContext
+    var apps: [String]
+  }
+
+  private static func apns(_ settings: Settings, until end: Instant) async -> [Finding] {
+    var loader = AppLoader(delivery: settings.delivery, laneCount: 1)
+    let targets = targets(settings.apps.compactMap { loader.load($0) })
+    var findings: [Finding] = loader.faults.map {
+      Finding(kind: .apns, name: "", apps: [$0.app], isGood: false, message: $0.text)
+    }
+    let loop: EventLoop
+    do {
+      loop = try EventLoop.start(name: "check")
+    } catch {
+      return findings + [Finding(kind: .apns, name: "", isGood: false, message: "\(error)")]
+    }
+    defer { loop.stop() }
+    let limit = settings.delivery.connectTimeout
+    var found = targets.map { target in
+      Finding(kind: .apns, name: target.endpoint.description, apps: target.apps, isGood: false, message: "")
+    }
+    await withTaskGroup(of: (Int, Result<Int, TransportError>).self) { group in
+      var next = 0
+      func startOne() {
+        guard next < targets.count else { return }
+        let (index, target) = (next, targets[next])
+        group.addTask { (index, await Handshake.run(on: loop, target.endpoint, target.tls, limit, until: end)) }
+        next += 1
+      }
+      for _ in 0..<mostAtOnce { startOne() }
+      for await (index, result) in group {
+        switch result {
+        case .success(let streams):
+          found[index].isGood = true
+          let limit = streams == .max ? "any number of streams" : "\(streams) streams"
+          found[index].message = "TLS and HTTP/2, \(limit) at once"
+        case .failure(let error): found[index].message = error.cause
+        }
+        startOne()
+      }
+    }
+    findings += found
+    return findings
+  }
+
+  private static func targets(_ apps: [AppRuntime]) -> [Target] {
+    struct Key: Hashable {
+      var endpoint: Endpoint
+      var tls: ObjectIdentifier
+    }
+    var targets: [Target] = []
+    var places: [Key: Int] = [:]
+    for app in apps {
+      let key = Key(endpoint: app.endpoint, tls: ObjectIdentifier(app.tls))
+      if let place = places[key] {
+        targets[place].apps.append(app.name)
+      } else {
+        places[key] = targets.count
+        targets.append(Target(endpoint: app.endpoint, tls: app.tls, apps: [app.name]))
+      }
+    }
+    return targets
+  }
+}
+
+/// One connection that is made, waits for the server's SETTINGS and ends. It lives on its loop; the client holds it.
+private final class Handshake: HTTP2ClientDelegate {
+  private let ended: CheckedContinuation<Result<Int, TransportError>, Never>
+  private let endpoint: Endpoint
+  private var streams: Int?
+
+  private init(_ endpoint: Endpoint, ended: CheckedContinuation<Result<Int, TransportError>, Never>) {
+    self.endpoint = endpoint
+    self.ended = ended
+  }
+
+  /// - Returns: how many streams the server allows at once.
+  static func run(
+    on loop: EventLoop, _ endpoint: Endpoint, _ tls: TLSContext, _ limit: Duration, until end: Instant
+  ) async -> Result<Int, TransportError> {
+    await withCheckedContinuation { continuation in
+      let isTaken = loop.execute {
+        guard loop.now < end else {
+          return continuation.resume(
+            returning: .failure(TransportError(.timedOut, endpoint.description, "not tried: the time is up")))
+        }
+        do throws(TransportError) {
+          try HTTP2Client.connect(
+            on: loop, to: endpoint, tls: tls, deadline: min(end, loop.now + limit),
+            delegate: Handshake(endpoint, ended: continuation))
+        } catch {
+          continuation.resume(returning: .failure(error))
+        }
+      }
+      guard isTaken else {
+        return continuation.resume(returning: .failure(TransportError(.cancelled, endpoint.description, "stopped")))
+      }
+    }
+  }
+
+  func clientReady(_ client: HTTP2Client) {}
+
+  func clientSettings(_ client: HTTP2Client, maxConcurrentStreams: Int) {
+    streams = maxConcurrentStreams
+    client.close()
+  }
+
+  func clientResponse(_ client: HTTP2Client, tag: UInt64, _ response: HTTP2Response) {}
+
+  func clientStreamFailed(_ client: HTTP2Client, tag: UInt64, _ failure: StreamFailure) {}
+
+  func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8]) {}
+
+  func clientPingAcknowledged(_ client: HTTP2Client) {}
+
+  func clientClosed(_ client: HTTP2Client, _ error: TransportError?) {
+    if let streams { return ended.resume(returning: .success(streams)) }
+    let reason = TransportError(.endedEarly, endpoint.description, "the server closed the connection before SETTINGS")
+    ended.resume(returning: .failure(error ?? reason))
+  }
+}

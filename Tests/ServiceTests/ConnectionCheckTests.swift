@@ -1,0 +1,178 @@
+import Kafka
+import TestSupport
+import Testing
+import Transport
+
+@testable import Service
+
+/// A look-alike of APNs that only shakes hands; it counts the requests, of which there must be none.
+private final class Server {
+  let files: TemporaryFiles
+  let loop: EventLoop
+  let server: HTTP2Server
+  let authorityFile: String
+
+  init(protocols: [String] = ["h2"], names: [String] = ["localhost"]) throws {
+    files = try TemporaryFiles()
+    let authority = try CertificateAuthority(name: "test")
+    authorityFile = try files.write("ca.pem", try authority.pem())
+    let tls = try TLSContext.server(
+      identity: try authority.issueServer(names: names), applicationProtocols: protocols)
+    loop = try EventLoop.start(name: "server")
+    server = try HTTP2Server.listen(on: [loop], at: Endpoint(host: "127.0.0.1", port: 0), tls: tls) { _ in Silent() }
+  }
+
+  deinit {
+    server.close()
+    loop.stop()
+  }
+
+  private final class Silent: HTTP2ServerDelegate {
+    func serverRequest(_ connection: HTTP2ServerConnection, _ stream: HTTP2StreamID, _ request: HTTP2Request) {}
+    func serverStreamClosed(
+      _ connection: HTTP2ServerConnection, _ stream: HTTP2StreamID, code: UInt32, answered: Bool
+    ) {}
+    func serverSettingsAcknowledged(_ connection: HTTP2ServerConnection) {}
+    func serverPingAcknowledged(_ connection: HTTP2ServerConnection) {}
+    func serverGoAway(_ connection: HTTP2ServerConnection, lastStream: Int32, code: UInt32, debugData: [UInt8]) {}
+    func serverClosed(_ connection: HTTP2ServerConnection, _ error: TransportError?) {}
+  }
+}
+
+struct ConnectionCheckTests {
+  private let files: TemporaryFiles
+  private let keyFile: String
+
+  init() throws {
+    files = try TemporaryFiles()
+    keyFile = try files.write("key.p8", SigningKey.generate().privatePEM())
+  }
+
+  private func settings(brokers: String, apps: [AppSettings]) -> Settings {
+    var settings = Settings()
+    settings.kafka.brokers = [brokers]
+    settings.delivery.connectTimeout = .seconds(20)
+    settings.apps = apps
+    return settings
+  }
+
+  private func app(_ name: String, at port: UInt16, caFile: String?) -> AppSettings {
+    var app = AppSettings()
+    app.name = name
+    app.bundleID = "com.example.\(name)"
+    app.token = TokenSettings(keyFile: keyFile, keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+    app.server = ServerSettings(host: "localhost", port: Int(port), caFile: caFile)
+    return app
+  }
+
+  private func cluster(without missing: String? = nil) throws -> MockCluster {
+    let cluster = try MockCluster()
+    for topic in [
+      "push.requests", "push.deferred", "push.results", "push.invalid-tokens", "push.dead-letters",
+    ] where topic != missing {
+      try cluster.createTopic(topic, partitions: topic == "push.requests" ? 3 : 1)
+    }
+    return cluster
+  }
+
+  @Test
+  func whatIsThereIsFound() async throws {
+    let cluster = try cluster()
+    let server = try Server()
+    let apps = ["a", "b"].map { app($0, at: server.server.endpoint.port, caFile: server.authorityFile) }
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(60))
+    #expect(found.allSatisfy { $0.isGood }, "\(found)")
+    #expect(found.map(\.kind) == [.brokers, .topic, .topic, .topic, .topic, .topic, .apns])
+    #expect(found[0].name == cluster.bootstrapServers)
+    #expect(found[1].name == "push.requests" && found[1].message == "3 partitions")
+    #expect(found[2].name == "push.deferred" && found[2].message == "1 partition")
+    let last = try #require(found.last)
+    // Apps that share the server and the certificate share the handshake.
+    #expect(last.apps == ["a", "b"] && server.server.acceptedConnections == 1)
+    #expect(last.message.hasPrefix("TLS and HTTP/2, "))
+    #expect(server.server.requests == 0)
+    #expect(waitUntil { server.server.connections == 0 })
+  }
+
+  @Test
+  func aMissingTopicIsNamedAndNotCreated() async throws {
+    let cluster = try cluster(without: "push.results")
+    for _ in 1...2 {
+      let found = await ConnectionCheck.findings(
+        of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(60))
+      let bad = found.filter { !$0.isGood }
+      #expect(bad.map(\.name) == ["push.results"], "\(found)")
+      #expect(bad.first?.message.contains("no such topic") == true)
+    }
+  }
+
+  @Test
+  func aTopicThatMayNotBeSeenIsNamed() async throws {
+    let cluster = try cluster()
+    cluster.setError(.topicAuthorizationFailed, topic: "push.requests")
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(60))
+    #expect(found.filter { !$0.isGood }.map(\.name) == ["push.requests"], "\(found)")
+  }
+
+  @Test
+  func brokersThatAreNotThereAreToldWithTheCause() async throws {
+    // Bound and not listening: nobody else gets the port, and nobody answers.
+    let port = try ClosedPort()
+    let clock = ContinuousClock()
+    let start = clock.now
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: "127.0.0.1:\(port.number)", apps: []), within: .seconds(1))
+    #expect(found.map(\.kind) == [.brokers])
+    #expect(found.first?.isGood == false)
+    #expect(found.first?.message.contains("refused") == true, "\(found)")
+    #expect(clock.now - start < .seconds(30))
+  }
+
+  @Test
+  func aServerThatIsNotThereIsToldWithItsApps() async throws {
+    let cluster = try cluster()
+    let port = try ClosedPort()
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: [app("a", at: port.number, caFile: nil)]),
+      within: .seconds(60))
+    let last = try #require(found.last)
+    #expect(last.kind == .apns && !last.isGood && last.apps == ["a"])
+    #expect(last.name == "localhost:\(port.number)")
+    #expect(last.message.contains("refused"), "\(last)")
+    #expect(found.dropLast().allSatisfy { $0.isGood })
+  }
+
+  @Test
+  func aServerWithoutHTTP2OrWithAnotherNameIsRefused() async throws {
+    let cluster = try cluster()
+    let old = try Server(protocols: ["http/1.1"])
+    let other = try Server(names: ["elsewhere.example"])
+    let found = await ConnectionCheck.findings(
+      of: settings(
+        brokers: cluster.bootstrapServers,
+        apps: [
+          app("old", at: old.server.endpoint.port, caFile: old.authorityFile),
+          app("other", at: other.server.endpoint.port, caFile: other.authorityFile),
+          app("stranger", at: other.server.endpoint.port, caFile: old.authorityFile),
+        ]), within: .seconds(60))
+    let apns = found.filter { $0.kind == .apns }
+    #expect(apns.map(\.apps) == [["old"], ["other"], ["stranger"]])
+    #expect(apns.allSatisfy { !$0.isGood }, "\(apns)")
+    #expect(apns.first?.message.contains("ALPN") == true, "\(apns)")
+  }
+
+  @Test
+  func aSilentServerCostsNoMoreThanTheLimit() async throws {
+    let cluster = try cluster()
+    let server = try ClosedPort(listening: true)
+    let clock = ContinuousClock()
+    let start = clock.now
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: [app("a", at: server.number, caFile: nil)]),
+      within: .seconds(1))
+    #expect(found.last?.kind == .apns && found.last?.isGood == false, "\(found)")
+    #expect(clock.now - start < .seconds(30))
+  }
+}
