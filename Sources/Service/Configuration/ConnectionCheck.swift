@@ -36,9 +36,22 @@ package enum ConnectionCheck {
   /// - Returns: Kafka's findings, then those of APNs in the order of the apps.
   package static func findings(of settings: Settings, within limit: Duration) async -> [Finding] {
     let end = ServiceClock.now().instant + limit
-    async let kafka = Task.detached { Self.kafka(settings, until: end) }.value
-    let apns = await Self.apns(settings, until: end)
-    return await kafka + apns
+    do {
+      // Kafka's calls block, so they have a thread of their own.
+      let (kafkaLoop, apnsLoop) = (try EventLoop.start(name: "check-kafka"), try EventLoop.start(name: "check-apns"))
+      defer {
+        kafkaLoop.stop()
+        apnsLoop.stop()
+      }
+      async let kafka = withCheckedContinuation { continuation in
+        let isTaken = kafkaLoop.execute { continuation.resume(returning: Self.kafka(settings, until: end)) }
+        if !isTaken { continuation.resume(returning: []) }
+      }
+      let apns = await Self.apns(settings, on: apnsLoop, until: end)
+      return await kafka + apns
+    } catch {
+      return [Finding(kind: .apns, name: "", isGood: false, message: "\(error)")]
+    }
   }
 
   // MARK: Kafka
@@ -104,19 +117,12 @@ package enum ConnectionCheck {
     var apps: [String]
   }
 
-  private static func apns(_ settings: Settings, until end: Instant) async -> [Finding] {
+  private static func apns(_ settings: Settings, on loop: EventLoop, until end: Instant) async -> [Finding] {
     var loader = AppLoader(delivery: settings.delivery, laneCount: 1)
     let targets = targets(settings.apps.compactMap { loader.load($0) })
-    var findings: [Finding] = loader.faults.map {
+    let faults = loader.faults.map {
       Finding(kind: .apns, name: "", apps: [$0.app], isGood: false, message: $0.text)
     }
-    let loop: EventLoop
-    do {
-      loop = try EventLoop.start(name: "check")
-    } catch {
-      return findings + [Finding(kind: .apns, name: "", isGood: false, message: "\(error)")]
-    }
-    defer { loop.stop() }
     let limit = settings.delivery.connectTimeout
     var found = targets.map { target in
       Finding(kind: .apns, name: target.endpoint.description, apps: target.apps, isGood: false, message: "")
@@ -141,8 +147,7 @@ package enum ConnectionCheck {
         startOne()
       }
     }
-    findings += found
-    return findings
+    return faults + found
   }
 
   private static func targets(_ apps: [AppRuntime]) -> [Target] {
