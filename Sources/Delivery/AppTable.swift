@@ -10,12 +10,21 @@ package struct AppRules: Hashable, Sendable {
   package var environment: Environment
   /// Added to the record's time for requests that name no expiration; `nil`: none.
   package var defaultExpiration: Duration?
+  /// Its own cap on notifications in flight; `nil`: that of all apps.
+  package var maxInFlight: Int?
+  /// How many lanes it may use, so that it does not open more connections than it may; `nil`: as many as all apps.
+  package var maxLanes: Int?
 
-  package init(name: String, bundleID: String, environment: Environment, defaultExpiration: Duration? = nil) {
+  package init(
+    name: String, bundleID: String, environment: Environment, defaultExpiration: Duration? = nil,
+    maxInFlight: Int? = nil, maxLanes: Int? = nil
+  ) {
     self.name = name
     self.bundleID = bundleID
     self.environment = environment
     self.defaultExpiration = defaultExpiration
+    self.maxInFlight = maxInFlight
+    self.maxLanes = maxLanes
   }
 }
 
@@ -72,6 +81,11 @@ package struct AppTable: Sendable {
   package func name(of app: AppIndex) -> [UInt8] { entries[Int(app.value)].name }
 
   /// Whether the last configuration no longer has the app.
+  /// The app's own cap; read on each notification, without a copy of all rules.
+  package func maxInFlight(of app: AppIndex) -> Int? { entries[Int(app.value)].rules.maxInFlight }
+  /// How many lanes the app may use.
+  package func maxLanes(of app: AppIndex) -> Int? { entries[Int(app.value)].rules.maxLanes }
+
   package func isRemoved(_ app: AppIndex) -> Bool { entries[Int(app.value)].isRemoved }
 
   /// The topic of a push that names none: the bundle id with the suffix of the push type.

@@ -39,7 +39,7 @@ extension DeliveryMachine {
         return
       }
       let index = Int(request.app.value)
-      if health[index].inFlight >= limits.maxInFlightPerApp {
+      if health[index].inFlight >= cap(of: request.app) {
         health[index].reachedCap(now: moment.instant)
         if !mustPark(request.app, at: moment) {
           hold(record, place, until: nil)
@@ -88,7 +88,7 @@ extension DeliveryMachine {
       pushes[slot].subject.notification.token = fault.token ?? .empty
       becomeBusy(slot)
       finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
-    } else if health[Int(request.app.value)].inFlight > limits.maxInFlightPerApp, mustPark(request.app, at: moment) {
+    } else if health[Int(request.app.value)].inFlight > cap(of: request.app), mustPark(request.app, at: moment) {
       becomeBusy(slot)
       park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
     } else {
@@ -109,7 +109,8 @@ extension DeliveryMachine {
       pushes[slot].state = .waiting
       retries.insert(slot, due: until + random.uniform(below: .milliseconds(500)))
     case .open:
-      let lane = router.route(app, appInFlight: health[Int(app.value)].inFlight)
+      let lane = router.route(
+        app, appInFlight: health[Int(app.value)].inFlight, maxLanes: apps.maxLanes(of: app))
       becomeBusy(slot)
       pushes[slot].state = .submitted(lane)
       submissions[Int(lane.value)].append(
@@ -121,6 +122,8 @@ extension DeliveryMachine {
     let push = pushes[slot]
     if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy += 1 }
   }
+
+  private func cap(of app: AppIndex) -> Int { apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp }
 
   // MARK: Holding and parking
 

@@ -24,9 +24,11 @@ struct Router: Sendable {
   }
 
   /// Chooses a lane and counts the push on it.
-  mutating func route(_ app: AppIndex, appInFlight: Int) -> LaneIndex {
+  ///
+  /// - Parameter maxLanes: how many lanes this app may use, if it is fewer than others.
+  mutating func route(_ app: AppIndex, appInFlight: Int, maxLanes: Int? = nil) -> LaneIndex {
     let first = Int(app.value) * laneCount
-    let width = min(lanesPerApp, 1 + appInFlight / spread)
+    let width = min(lanesPerApp, maxLanes ?? lanesPerApp, 1 + appInFlight / spread)
     var best = Int(app.value) % laneCount
     for step in 1..<max(width, 1) {
       let lane = (Int(app.value) + step) % laneCount

@@ -214,7 +214,8 @@ extension AppRules {
   init(_ settings: AppSettings) {
     self.init(
       name: settings.name, bundleID: settings.bundleID, environment: settings.environment,
-      defaultExpiration: settings.defaultExpiration)
+      defaultExpiration: settings.defaultExpiration, maxInFlight: settings.maxInFlight,
+      maxLanes: settings.maxConnections)
   }
 }
 

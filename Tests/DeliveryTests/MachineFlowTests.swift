@@ -61,6 +61,20 @@ import Wire
     #expect(bench.machine.takeCommits().map(\.offset) == [40])
   }
 
+  @Test func anAppsOwnCapCountsBeforeThatOfAllApps() {
+    var bench = MachineBench(limits: limits(1000, app: 100))
+    var rules = bench.machine.apps[AppIndex(0)]
+    rules.maxInFlight = 3
+    var apps = bench.machine.apps
+    apps.update(rules)
+    bench.machine.update(apps: apps)
+    bench.assign()
+    bench.poll(app: 0, 5)
+    #expect(bench.machine.inFlight(of: AppIndex(0)) == 3)
+    bench.answerAll()
+    #expect(bench.machine.inFlight(of: AppIndex(0)) == 2)
+  }
+
   @Test func anAppThatDoesNotMoveIsParkedAndTheOthersGoOn() {
     var bench = MachineBench(limits: limits(1000, app: 10))
     bench.assign()

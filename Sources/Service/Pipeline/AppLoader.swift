@@ -92,11 +92,11 @@ struct AppLoader {
       app.environment == .production ? .production : .sandbox, port: UInt16(clamping: app.port))
   }
 
-  /// An app's connections are shared out among the lanes.
+  /// An app's connections are shared out among the lanes that it may use, never more than it may have in all.
   private func limits(of app: AppSettings) -> PoolLimits {
     var limits = PoolLimits()
     let connections = app.maxConnections ?? delivery.maxConnectionsPerApp
-    limits.maxConnections = max(1, (connections + laneCount - 1) / laneCount)
+    limits.maxConnections = max(1, connections / min(laneCount, connections))
     limits.maxStreamsPerConnection = delivery.maxStreamsPerConnection
     limits.connectTimeout = delivery.connectTimeout
     limits.requestTimeout = delivery.requestTimeout
