@@ -8,7 +8,9 @@ internal import Wire
 /// Nothing is read, created or sent: Kafka is asked for metadata, and a connection to APNs ends when the server's
 /// SETTINGS are there.
 package enum ConnectionCheck {
+  /// One thing that was tried, and what came of it.
   package struct Finding: Sendable, Equatable {
+    /// What was tried.
     package enum Kind: String, Sendable { case brokers, topic, apns }
 
     package var kind: Kind
