@@ -18,41 +18,45 @@ extension DeliveryMachine {
       }
       switch partitions[place].phase {
       case .draining: tally.stray += 1
-      case .consuming where !partitions[place].held.isEmpty: partitions[place].held.append(record)
-      case .consuming: take(record, place, at: moment)
+      case .consuming:
+        // Once one is held, all that follow of its partition are, so that they stay in order.
+        if partitions[place].isHolding || !take(record, place, at: moment) { partitions[place].held.append(record) }
       }
     }
   }
 
-  /// Takes one record up, or holds it (and with it all that follow of its partition) until it is due or there is room.
-  private mutating func take(_ record: Record, _ place: Int, at moment: Moment) {
+  /// Takes one record up.
+  ///
+  /// - Returns: false if it must be held until it is due or there is room.
+  private mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
     switch decoder.decode(record, apps: apps, now: moment) {
     case .tombstone:
       if case .admitted = admit(record, place, items: 0) { tally.tombstones += 1 }
     case .invalid(let invalid):
-      guard case .admitted(let sequence) = admit(record, place, items: 1) else { return }
+      guard case .admitted(let sequence) = admit(record, place, items: 1) else { return true }
       reject(invalid, record, place, sequence, at: moment)
     case .request(let request):
       if let deferral = request.deferral, deferral.notBefore > moment.time {
         let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
-        hold(record, place, until: moment.instant + .milliseconds(min(wait, 60_000)))
-        return
+        hold(place, until: moment.instant + .milliseconds(min(wait, 60_000)))
+        return false
       }
       let index = Int(request.app.value)
       if health[index].inFlight >= cap(of: request.app) {
         health[index].reachedCap(now: moment.instant)
         if !mustPark(request.app, at: moment) {
-          hold(record, place, until: nil)
-          return
+          waitForRoom(place, request.app)
+          return false
         }
       }
       // A parked item of a batch comes back by itself.
       let items =
         request.deferral.map { Int($0.source.item)..<Int($0.source.item) + 1 } ?? 0..<max(request.tokens.count, 1)
-      guard case .admitted(let sequence) = admit(record, place, items: items.count) else { return }
+      guard case .admitted(let sequence) = admit(record, place, items: items.count) else { return true }
       tally.unknownFields += request.unknownFields
       for item in items { start(request, item, record, place, sequence, at: moment) }
     }
+    return true
   }
 
   private mutating func admit(_ record: Record, _ place: Int, items: Int) -> PartitionLedger.Admission {
@@ -63,9 +67,8 @@ extension DeliveryMachine {
     case .known: tally.known += 1
     case .rewound:
       // The topic was made anew: its offsets begin again, and so does the book that is kept on them.
-      let id = partitions[place].id
-      events.append(.rewound(id, offset: record.offset))
-      partitions.assign(id, settled: [])
+      events.append(.rewound(partitions[place].id, offset: record.offset))
+      partitions.restart(place)
       return partitions[place].ledger.admit(offset: record.offset, items: items)
     }
     return admission
@@ -119,50 +122,49 @@ extension DeliveryMachine {
   }
 
   mutating func becomeBusy(_ slot: PushSlot) {
-    let push = pushes[slot]
-    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy += 1 }
+    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
+    if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy += 1 }
   }
 
   private func cap(of app: AppIndex) -> Int { apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp }
 
   // MARK: Holding and parking
 
-  /// - Parameter until: when it is due; `nil`: when its app has room.
-  private mutating func hold(_ record: Record, _ place: Int, until: Instant?) {
-    partitions[place].held.append(record)
+  private mutating func hold(_ place: Int, until: Instant) {
     partitions[place].heldUntil = until
-    if until == nil {
-      if !waitingForRoom.contains(place) { waitingForRoom.append(place) }
-    } else {
-      updatePause(place)
-    }
+    updatePause(place)
   }
 
+  private mutating func waitForRoom(_ place: Int, _ app: AppIndex) {
+    partitions[place].heldUntil = nil
+    waitingForRoom.append(WaitingPlace(place: place, app: app))
+  }
+
+  /// Takes up held records, up to the first one that must be held longer.
   mutating func takeHeld(_ place: Int, at moment: Moment) {
-    let held = partitions[place].held
-    partitions[place].held = []
-    for record in held {
-      if partitions[place].held.isEmpty {
-        take(record, place, at: moment)
-      } else {
-        partitions[place].held.append(record)
-      }
+    while let record = partitions[place].firstHeld {
+      guard take(record, place, at: moment) else { return }
+      partitions[place].dropFirstHeld()
     }
   }
 
   /// Tries again what waited for an app at its cap.
   mutating func takeWaitingForRoom(at moment: Moment) {
     guard !waitingForRoom.isEmpty else { return }
-    let places = waitingForRoom
-    waitingForRoom = []
-    for place in places where partitions.slots[place] != nil && partitions[place].heldUntil == nil {
-      takeHeld(place, at: moment)
+    let waiting = waitingForRoom
+    waitingForRoom.removeAll(keepingCapacity: true)
+    for item in waiting {
+      guard partitions.slots[item.place] != nil, partitions[item.place].heldUntil == nil else { continue }
+      if health[Int(item.app.value)].inFlight >= cap(of: item.app), !mustPark(item.app, at: moment) {
+        waitingForRoom.append(item)
+      } else {
+        takeHeld(item.place, at: moment)
+      }
     }
   }
 
   /// Whether an app at its cap would hold up the partitions that it shares.
   private func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
-    let health = health[Int(app.value)]
-    return health.isBroken || health.isSlow(now: moment.instant)
+    health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)
   }
 }

@@ -40,9 +40,9 @@ extension DeliveryMachine {
   /// What is left of a revoked partition, or of a service that stops, is not sent again: whoever owns the partition
   /// next takes it up from the committed offset.
   private func mayWait(_ slot: PushSlot) -> Bool {
-    let push = pushes[slot]
-    guard !isDraining, partitions.isCurrent(push.partitionSlot, epoch: push.epoch) else { return false }
-    return partitions[push.partitionSlot].phase == .consuming
+    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
+    guard !isDraining, partitions.isCurrent(place, epoch: epoch) else { return false }
+    return partitions[place].phase == .consuming
   }
 
   private mutating func count(_ outcome: LaneOutcome, _ app: AppIndex, at moment: Moment) {
@@ -86,8 +86,8 @@ extension DeliveryMachine {
 
   /// The push leaves the lane's or the waiting state without an end.
   mutating func becomeIdle(_ slot: PushSlot) {
-    let push = pushes[slot]
-    if partitions.isCurrent(push.partitionSlot, epoch: push.epoch) { partitions[push.partitionSlot].busy -= 1 }
+    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
+    if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy -= 1 }
   }
 
   /// Lets a push go without an end: it is not settled, and is taken up again from the committed offset.
@@ -114,13 +114,13 @@ extension DeliveryMachine {
     if pushes[slot].subject.app != nil || pushes[slot].subject.id != nil { publish(slot, to: .results) }
     if isTokenDead { publish(slot, to: .invalidTokens) }
     if pushes[slot].subject.app == nil { publish(slot, to: .deadLetters) }
-    let subject = pushes[slot].subject
     events.append(
       .finished(
         DeliveryEvent.Finished(
-          app: subject.app, pushType: subject.notification.pushType, status: ending.status,
-          reason: ending.response?.reason, rule: rule, isTokenDead: isTokenDead, attempts: subject.attempts,
-          requestedAt: subject.requestedAt, completedAt: moment.time, source: subject.source)))
+          app: pushes[slot].subject.app, pushType: pushes[slot].subject.notification.pushType, status: ending.status,
+          reason: ending.response?.reason, rule: rule, isTokenDead: isTokenDead,
+          attempts: pushes[slot].subject.attempts, requestedAt: pushes[slot].subject.requestedAt,
+          completedAt: moment.time, source: pushes[slot].subject.source)))
   }
 
   /// Puts a push aside on the deferred topic.

@@ -50,11 +50,10 @@ extension DeliveryMachine {
     }
     for place in places {
       partitions[place].phase = .draining
-      partitions[place].held = []
-      partitions[place].heldUntil = nil
+      partitions[place].dropHeld()
       if isLost { partitions.release(partitions[place].id) }
     }
-    waitingForRoom.removeAll { places.contains($0) }
+    waitingForRoom.removeAll { places.contains($0.place) }
     let deadline = isLost ? moment.instant : moment.instant + (timeout ?? limits.revocationTimeout)
     let earlier = revocation?.partitions ?? []
     revocation = Revocation(partitions: earlier + ids, deadline: min(deadline, revocation?.deadline ?? deadline))
@@ -98,8 +97,7 @@ extension DeliveryMachine {
       abandon(slot, at: moment)
     }
     for place in partitions.indices where partitions.slots[place] != nil {
-      partitions[place].held = []
-      partitions[place].heldUntil = nil
+      partitions[place].dropHeld()
     }
     waitingForRoom = []
   }

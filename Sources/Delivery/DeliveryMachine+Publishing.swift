@@ -41,26 +41,25 @@ extension DeliveryMachine {
   }
 
   private mutating func encode(_ slot: PushSlot, _ topic: OutputTopic) {
-    let push = pushes[slot]
-    let isShortened = push.shortened & topic.bit != 0
-    let completedAt = push.completedAt ?? push.subject.requestedAt
-    switch (topic, push.ending) {
+    let isShortened = pushes[slot].shortened & topic.bit != 0
+    let completedAt = pushes[slot].completedAt ?? pushes[slot].subject.requestedAt
+    switch (topic, pushes[slot].ending) {
     case (.results, .some(let ending)):
       encoder.result(
-        of: push.subject, ending: ending, completedAt: completedAt, apps: apps, slot: slot, isShortened: isShortened,
-        into: &outbox)
+        of: pushes[slot].subject, ending: ending, completedAt: completedAt, apps: apps, slot: slot,
+        isShortened: isShortened, into: &outbox)
     case (.invalidTokens, .some(.rejected(let response))):
       encoder.invalidToken(
-        of: push.subject, response: response, detectedAt: completedAt, apps: apps, slot: slot, isShortened: isShortened,
-        into: &outbox)
+        of: pushes[slot].subject, response: response, detectedAt: completedAt, apps: apps, slot: slot,
+        isShortened: isShortened, into: &outbox)
     case (.deadLetters, .some(.invalid(let rule, let message))):
       encoder.deadLetter(
-        of: push.subject, rule: rule, message: message, failedAt: completedAt, slot: slot, isShortened: isShortened,
-        into: &outbox)
+        of: pushes[slot].subject, rule: rule, message: message, failedAt: completedAt, slot: slot,
+        isShortened: isShortened, into: &outbox)
     case (.deferred, _):
       encoder.deferred(
-        of: push.subject, notBefore: push.parkedUntil ?? completedAt, slot: slot, isShortened: isShortened,
-        into: &outbox)
+        of: pushes[slot].subject, notBefore: pushes[slot].parkedUntil ?? completedAt, slot: slot,
+        isShortened: isShortened, into: &outbox)
     case (.results, .none), (.invalidTokens, _), (.deadLetters, _):
       preconditionFailure("a push publishes only what its end calls for")
     }

@@ -30,6 +30,12 @@ package struct DeliveryMachine: Sendable {
     package init() {}
   }
 
+  /// A partition whose next record waits for its app to fall below its cap.
+  struct WaitingPlace: Sendable {
+    var place: Int
+    var app: AppIndex
+  }
+
   package let limits: Limits
   package var retryPolicy: RetryPolicy
   package internal(set) var apps: AppTable
@@ -45,8 +51,7 @@ package struct DeliveryMachine: Sendable {
   var health: [AppHealth] = []
   var random: SeededRandom
   var revocation: Revocation?
-  /// Places of partitions whose next record waits for its app to fall below its cap.
-  var waitingForRoom: [Int] = []
+  var waitingForRoom: [WaitingPlace] = []
   var isIntakeStopped = false
   package internal(set) var isDraining = false
 

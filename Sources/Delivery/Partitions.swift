@@ -10,13 +10,15 @@ struct PartitionState: Sendable {
 
   let id: PartitionID
   /// Tells this assignment from every other.
-  let epoch: UInt32
+  private(set) var epoch: UInt32
   var phase: Phase = .consuming
   var ledger: PartitionLedger
   /// Pushes of this partition that are with a lane or await receipts.
   var busy = 0
-  /// Records that are not due yet (deferred topic), in order; the partition is paused while there are any.
+  /// Records that are not due yet (deferred topic) or whose app is at its cap, in order, from `heldHead` on.
   var held: [Record] = []
+  private var heldHead = 0
+  /// When the first of them is due; `nil` if it waits for room.
   var heldUntil: Instant?
   /// The last commit could not say all that is settled: no more is taken in until the ledger is shorter.
   var isOverfull = false
@@ -24,6 +26,33 @@ struct PartitionState: Sendable {
   var isPaused = false
 
   var shouldPause: Bool { isOverfull || heldUntil != nil }
+
+  var isHolding: Bool { heldHead < held.count }
+  var firstHeld: Record? { isHolding ? held[heldHead] : nil }
+
+  mutating func dropFirstHeld() {
+    heldHead += 1
+    if heldHead == held.count { dropHeld() }
+  }
+
+  mutating func dropHeld() {
+    held.removeAll(keepingCapacity: true)
+    heldHead = 0
+    heldUntil = nil
+  }
+
+  mutating func restart(epoch: UInt32) {
+    self.epoch = epoch
+    ledger = PartitionLedger()
+    busy = 0
+    isOverfull = false
+  }
+
+  init(id: PartitionID, epoch: UInt32, ledger: PartitionLedger) {
+    self.id = id
+    self.epoch = epoch
+    self.ledger = ledger
+  }
 }
 
 /// The partitions that are assigned to us, and those just given back.
@@ -48,6 +77,14 @@ struct Partitions: Sendable {
       slots.append(state)
       places[id] = slots.count - 1
     }
+  }
+
+  /// Begins the partition's book anew, in its place: its offsets began again. What is held stays held.
+  mutating func restart(_ place: Int) {
+    lastEpoch += 1
+    var state = self[place]
+    state.restart(epoch: lastEpoch)
+    slots[place] = state
   }
 
   func place(of id: PartitionID) -> Int? { places[id] }
