@@ -117,7 +117,7 @@ def pages() -> dict[Path, str]:
     sections = read_values((CHART / "values.yaml").read_text(encoding="utf-8"))
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    head = (CHART / ".README.head.md").read_text(encoding="utf-8")
+    head = (CHART / "README.head.md").read_text(encoding="utf-8")
     return {
         CHART / "README.md": readme(chart, sections, head),
         CHART / "values.schema.json": json.dumps(described(schema, sections), indent=2, ensure_ascii=False) + "\n",
@@ -129,7 +129,9 @@ def main(arguments: list[str]) -> int:
     for path in stale:
         if arguments == ["--write"]:
             path.write_text(pages()[path], encoding="utf-8")
-        print(f"{path.relative_to(ROOT)} {'written' if arguments else 'is out of date: run scripts/chart-check --write'}")
+            print(f"{path.relative_to(ROOT)} written")
+        else:
+            print(f"{path.relative_to(ROOT)} is out of date: run scripts/chart-check --write")
     return 1 if stale and not arguments else 0
 
 

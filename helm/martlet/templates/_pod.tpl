@@ -118,7 +118,7 @@ spec:
   topologySpreadConstraints:
     {{- range . }}
     {{- $selector := dict "labelSelector" (dict "matchLabels" (include "martlet.selectorLabels" $ | fromYaml)) }}
-    - {{ toYaml (merge (deepCopy .) $selector) | nindent 6 | trim }}
+    - {{ toYaml (hasKey . "labelSelector" | ternary . (merge (dict) $selector (omit . "labelSelector"))) | nindent 6 | trim }}
     {{- end }}
   {{- end }}
   {{- with .Values.initContainers }}

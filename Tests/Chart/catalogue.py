@@ -1,0 +1,44 @@
+"""The metrics that the service has, read from its catalogue, and what a query asks for."""
+
+import re
+from dataclasses import dataclass
+
+from chart_docs import ROOT
+
+CATALOGUE = (ROOT / "Sources/Service/Telemetry/MetricCatalogue.swift").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Family:
+    kind: str
+    labels: frozenset[str]
+
+
+def _families() -> dict[str, Family]:
+    found = {}
+    family = r'(ofApp|ofService)\(\s*"(\w+)", \.(\w+),(?: by: "(\w+)",)?'
+    for scope, name, kind, label in re.findall(family, CATALOGUE):
+        labels = {"app"} if scope == "ofApp" else set()
+        found[f"martlet_{name}"] = Family(kind, frozenset(labels | ({label} - {""})))
+    metric = r'Metric\(\s*prefix \+ "(\w+)", \.(\w+),(?: labels: \[([^\]]*)\],)?'
+    for name, kind, labels in re.findall(metric, CATALOGUE):
+        found[f"martlet_{name}"] = Family(kind, frozenset(re.findall(r'"(\w+)"', labels)))
+    return found
+
+
+FAMILIES = _families()
+
+
+def faults(query: str) -> list[str]:
+    """What a PromQL query asks for that the service does not have."""
+    found = []
+    for name, selector in re.findall(r"\b(martlet_\w+)(?:\{([^}]*)\})?", query):
+        family = FAMILIES.get(name) or FAMILIES.get(re.sub(r"_(bucket|sum|count)$", "", name))
+        if family is None:
+            found.append(f"there is no metric {name}")
+            continue
+        if (family.kind == "histogram") != (name not in FAMILIES):
+            found.append(f"{name} is a {family.kind}")
+        labels = set(re.findall(r"(\w+)[=!]", selector or "")) - {"namespace", "pod", "job", "le"}
+        found += [f"{name} has no label {label}" for label in labels - family.labels]
+    return found
