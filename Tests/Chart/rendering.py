@@ -69,7 +69,12 @@ class Rendered:
 
     @property
     def config(self) -> dict:
-        return json.loads(self.one("ConfigMap")["data"]["martlet.json5"])
+        return json.loads(self.config_text)
+
+    @property
+    def config_text(self) -> str:
+        (text,) = [each["data"]["martlet.json5"] for each in self.all("ConfigMap") if "martlet.json5" in each["data"]]
+        return text
 
     @property
     def pods(self) -> list[dict]:

@@ -98,7 +98,7 @@ def test_the_package_renders_as_the_directory_does(tmp_path):
         assert packed.render(given, name="demo", namespace=NAMESPACE) == chart().render(
             given, name="demo", namespace=NAMESPACE
         )
-        assert sorted(each["name"] for each in packed.files) == [".helmignore", "README.md"]
+        assert sorted(each["name"] for each in packed.files) == [".helmignore", "README.md", "dashboards/martlet.json"]
 
 
 # Values, their schema, and the documentation
@@ -326,7 +326,7 @@ def test_helm_test_checks_the_same_configuration_with_the_same_mounts(way):
 
 def test_numbers_stay_as_they_are():
     assert rendered("several-apps").config["delivery"]["maxInFlightBytes"] == 67108864
-    assert '"maxInFlightBytes": 67108864' in rendered("several-apps").one("ConfigMap")["data"]["martlet.json5"]
+    assert '"maxInFlightBytes": 67108864' in rendered("several-apps").config_text
 
 
 def _checksum(**changes: object) -> str:

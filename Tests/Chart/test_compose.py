@@ -1,0 +1,69 @@
+"""compose.yaml and what it mounts: well-formed, of exact versions, and the service takes its configuration."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+from chart_docs import ROOT
+
+from processes import Program, find_binary
+from waiting import until
+
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES = COMPOSE["services"]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_images_have_exact_tags_or_are_built_here(service):
+    given = SERVICES[service]
+    assert given.get("build") == "." or re.search(r":v?\d+\.\d+\.\d+$", given["image"])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_a_service_needs_is_there(service):
+    given = SERVICES[service]
+    assert set(given.get("depends_on", [])) <= set(SERVICES)
+    for volume in given.get("volumes", []):
+        source = volume.split(":")[0]
+        assert (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
+
+
+def test_the_ports_are_open_to_this_machine_alone():
+    published = [port for each in SERVICES.values() for port in each.get("ports", [])]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_the_topics_are_those_that_the_service_uses():
+    created = re.findall(r"^create (\S+)", SERVICES["topics"]["command"][0], re.MULTILINE)
+    settings = subprocess.run([find_binary(), "settings"], capture_output=True, text=True, check=True).stdout
+    assert set(created) == set(re.findall(r'"(push\.[a-z-]+)"', settings))
+
+
+def test_the_service_takes_its_configuration_with_the_key_that_the_look_alike_makes(tmp_path):
+    command = [
+        "--listen=127.0.0.1:0" if each.startswith("--listen=") else each.replace("/secrets", str(tmp_path))
+        for each in SERVICES["apns"]["command"]
+    ]
+    mounts = [each.split(":") for each in SERVICES["martlet"]["volumes"]]
+    (source,) = [each[0] for each in mounts if each[1] == "/etc/martlet/martlet.json5"]
+    assert ["secrets", "/secrets", "ro"] in mounts
+    config = tmp_path / "martlet.json5"
+    config.write_text((ROOT / source).read_text(encoding="utf-8").replace("/secrets", str(tmp_path)))
+    with Program([find_binary(), *command], tmp_path / "apns.log"):
+        until("the look-alike's authority", (tmp_path / "ca.pem").is_file)
+        checked = subprocess.run(
+            [find_binary(), "check", "--config", config, "--json"], capture_output=True, text=True, check=False
+        )
+    report = json.loads(checked.stdout)
+    assert (report["ok"], report["problems"], report["apps"]) == (True, [], 1)
+
+
+def test_prometheus_takes_its_configuration():
+    path = ROOT / "deploy" / "compose" / "prometheus.yaml"
+    checked = subprocess.run(["promtool", "check", "config", path], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    (job,) = yaml.safe_load(path.read_text(encoding="utf-8"))["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["martlet:9464"]}]
