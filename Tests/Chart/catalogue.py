@@ -29,6 +29,23 @@ def _families() -> dict[str, Family]:
 FAMILIES = _families()
 
 
+def _words() -> set[str]:
+    """All that the sources of the labels' values spell out."""
+    found = set()
+    for path in ("APNs/Reason.swift", "Delivery", "Service/Telemetry/AppSeries.swift"):
+        place = ROOT / "Sources" / path
+        for file in place.glob("*.swift") if place.is_dir() else [place]:
+            text = file.read_text(encoding="utf-8")
+            found |= set(re.findall(r'"(\w+)"', text))
+            for cases in re.findall(r"\bcase ([\w, ]+)$", text, re.MULTILINE):
+                found |= set(re.findall(r"\w+", cases))
+    return found
+
+
+#: What a label may say, and much that it does not: enough to notice a misspelt value.
+WORDS = _words()
+
+
 def faults(query: str) -> list[str]:
     """What a PromQL query asks for that the service does not have."""
     found = []
@@ -41,4 +58,6 @@ def faults(query: str) -> list[str]:
             found.append(f"{name} is a {family.kind}")
         labels = set(re.findall(r"(\w+)[=!]", selector or "")) - {"namespace", "pod", "job", "le"}
         found += [f"{name} has no label {label}" for label in labels - family.labels]
+        for label, value in re.findall(r'\b(status|reason|cause|state)[=!]~?"([^"]*)"', selector or ""):
+            found += [f"no {label} is {word}" for word in value.split("|") if word not in WORDS]
     return found

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import helm_python as helm
 import yaml
+
 from chart_docs import CHART
 
 NAMESPACE = "push"

@@ -1,11 +1,14 @@
 """The alerts: Prometheus takes them, they ask for what exists, and each fires when it should and not before."""
 
 import json
+import re
 import subprocess
 
-import catalogue
 import pytest
 import yaml
+
+import catalogue
+from chart_docs import ROOT
 from rendering import Rendered, rendered, values
 
 POD = 'namespace="push",pod="demo-martlet-6d5f7c9b8-x2x4z"'
@@ -66,6 +69,14 @@ def test_the_topic_of_deferred_requests_does_not_count_as_lag():
     made = Rendered(values(prometheusRule={"enabled": True}, config__kafka__topics={"deferred": "later"}))
     (lag,) = [each for each in made.alerts if each["alert"] == "MartletConsumerLag"]
     assert 'topic!="later"' in lag["expr"]
+
+
+def test_the_page_about_kubernetes_names_metrics_and_alerts_that_exist():
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"martlet_\w+", page)) <= set(catalogue.FAMILIES)
+    known = {each["alert"] for each in Rendered(values(prometheusRule={"enabled": True})).alerts}
+    named = set(re.findall(r"`(Martlet\w+)`", page))
+    assert named == known - {"MartletReloadRefused"}
 
 
 def _buckets(name: str, **shares: str) -> list[tuple[str, str]]:

@@ -6,19 +6,19 @@ import os
 import re
 import subprocess
 
-import chart_docs
 import helm_python as helm
 import jsonschema
 import kubernetes_validate
 import pytest
-import schemas
-import standins
 import yaml
-from rendering import MATRIX, NAMESPACE, Rendered, chart, rendered, replaced, strings, values
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
+import chart_docs
+import schemas
+import standins
 from processes import find_binary
+from rendering import MATRIX, NAMESPACE, Rendered, chart, rendered, replaced, strings, values
 
 KUBERNETES = ["1.25", "1.28", "1.31", "1.34", "1.37"]
 #: What Helm's toYaml decides is not for us to lint: the indentation of lists, and the length of lines.
@@ -322,6 +322,13 @@ def test_helm_test_checks_the_same_configuration_with_the_same_mounts(way):
         assert container[key] == made.container[key]
     selector = made.workload["spec"]["selector"]["matchLabels"]
     assert made.one("Pod")["metadata"]["labels"]["app.kubernetes.io/name"] != selector["app.kubernetes.io/name"]
+
+
+def test_parts_of_the_configuration_may_be_left_out_altogether():
+    made = Rendered(values(config__http=None, config__delivery=None, config__log=None))
+    assert set(made.config) == {"apps", "kafka"}
+    assert made.container["ports"][0]["containerPort"] == 9464
+    assert made.pod["terminationGracePeriodSeconds"] == 35
 
 
 def test_numbers_stay_as_they_are():

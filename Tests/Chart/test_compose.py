@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 import yaml
-from chart_docs import ROOT
 
+from chart_docs import ROOT
 from processes import Program, find_binary
 from waiting import until
 

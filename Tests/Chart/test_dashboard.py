@@ -24,11 +24,8 @@ def test_the_panels_have_titles_words_and_places_of_their_own():
     taken = set()
     for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
+        columns, lines = range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+        cells = {(column, line) for column in columns for line in lines}
         assert not cells & taken, panel["title"]
         assert place["x"] + place["w"] <= 24
         taken |= cells

@@ -51,7 +51,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- /* The port that the service listens on: what follows the last colon. */ -}}
 {{- define "martlet.port" -}}
-{{- $listen := .Values.config.http.listen | default "0.0.0.0:9464" -}}
+{{- $listen := dig "http" "listen" "0.0.0.0:9464" .Values.config -}}
 {{- $port := regexFind "[0-9]+$" $listen -}}
 {{- if or (not $port) (eq $port "0") -}}
 {{- fail (printf "config.http.listen: the chart must know the port; found %q, needed host:port" $listen) -}}
@@ -73,7 +73,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "martlet.terminationGracePeriodSeconds" -}}
 {{- if kindIs "invalid" .Values.terminationGracePeriodSeconds -}}
-{{- $drain := include "martlet.seconds" (.Values.config.delivery.drainTimeout | default "25s") | int64 -}}
+{{- $drain := include "martlet.seconds" (dig "delivery" "drainTimeout" "25s" .Values.config) | int64 -}}
 {{- add $drain .Values.terminationGracePeriodMargin -}}
 {{- else -}}
 {{- .Values.terminationGracePeriodSeconds | int64 -}}
