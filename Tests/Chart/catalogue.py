@@ -1,11 +1,9 @@
-"""The metrics that the service has, read from its catalogue, and what a query asks for."""
+"""The metrics that the service has, read from the page that its own tests keep current, and what a query asks for."""
 
 import re
 from dataclasses import dataclass
 
 from chart_docs import ROOT
-
-CATALOGUE = (ROOT / "Sources/Service/Telemetry/MetricCatalogue.swift").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -15,15 +13,9 @@ class Family:
 
 
 def _families() -> dict[str, Family]:
-    found = {}
-    family = r'(ofApp|ofService)\(\s*"(\w+)", \.(\w+),(?: by: "(\w+)",)?'
-    for scope, name, kind, label in re.findall(family, CATALOGUE):
-        labels = {"app"} if scope == "ofApp" else set()
-        found[f"martlet_{name}"] = Family(kind, frozenset(labels | ({label} - {""})))
-    metric = r'Metric\(\s*prefix \+ "(\w+)", \.(\w+),(?: labels: \[([^\]]*)\],)?'
-    for name, kind, labels in re.findall(metric, CATALOGUE):
-        found[f"martlet_{name}"] = Family(kind, frozenset(re.findall(r'"(\w+)"', labels)))
-    return found
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", page, re.MULTILINE)
+    return {name: Family(kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
 
 
 FAMILIES = _families()
@@ -58,6 +50,6 @@ def faults(query: str) -> list[str]:
             found.append(f"{name} is a {family.kind}")
         labels = set(re.findall(r"(\w+)[=!]", selector or "")) - {"namespace", "pod", "job", "le"}
         found += [f"{name} has no label {label}" for label in labels - family.labels]
-        for label, value in re.findall(r'\b(status|reason|cause|state)[=!]~?"([^"]*)"', selector or ""):
+        for label, value in re.findall(r'\b(status|reason|cause)[=!]~?"([^"]*)"', selector or ""):
             found += [f"no {label} is {word}" for word in value.split("|") if word not in WORDS]
     return found

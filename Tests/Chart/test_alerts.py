@@ -38,13 +38,14 @@ def test_the_alerts_ask_for_metrics_that_exist():
 
 def test_a_metric_that_does_not_exist_would_be_noticed():
     assert len(catalogue.FAMILIES) > 30
-    assert catalogue.faults('rate(martlet_notification_total{pod="a"}[5m])') == [
-        "there is no metric martlet_notification_total"
-    ]
-    assert catalogue.faults('martlet_notifications_total{state="x"}') == [
-        "martlet_notifications_total has no label state"
-    ]
-    assert "histogram" in catalogue.faults("martlet_end_to_end_seconds")[0]
+    for query, fault in (
+        ('rate(martlet_notification_total{pod="a"}[5m])', "there is no metric martlet_notification_total"),
+        ('martlet_notifications_total{state="x"}', "martlet_notifications_total has no label state"),
+        ('martlet_notifications_total{status="fialed"}', "no status is fialed"),
+        ('martlet_rejections_total{reason=~"BadDeviceToken|BadTokken"}', "no reason is BadTokken"),
+        ("martlet_end_to_end_seconds", "martlet_end_to_end_seconds is a histogram"),
+    ):
+        assert catalogue.faults(query) == [fault]
 
 
 def test_the_alerts_look_at_the_pods_of_the_release_alone():

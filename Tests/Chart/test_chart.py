@@ -17,6 +17,7 @@ from yamllint.config import YamlLintConfig
 import chart_docs
 import schemas
 import standins
+from chart_docs import CHART, ROOT
 from processes import find_binary
 from rendering import MATRIX, NAMESPACE, Rendered, chart, rendered, replaced, strings, values
 
@@ -38,13 +39,13 @@ every_way = pytest.mark.parametrize("way", MATRIX)
 @every_way
 @pytest.mark.parametrize("version", ["v1.25.0", "v1.37.0"])
 def test_helm_lint_finds_nothing(way, version):
-    report = helm.lint(chart_docs.CHART, values(way), strict=True, namespace=NAMESPACE, kube_version=version)
+    report = helm.lint(CHART, values(way), strict=True, namespace=NAMESPACE, kube_version=version)
     assert report["errors"] == []
     assert [each for each in report["messages"] if each["severity"] > 1] == []
 
 
 def test_helm_lint_takes_the_values_of_the_chart_alone():
-    assert helm.lint(chart_docs.CHART, strict=True)["errors"] == []
+    assert helm.lint(CHART, strict=True)["errors"] == []
 
 
 @every_way
@@ -93,7 +94,7 @@ def test_long_names_stay_within_what_kubernetes_takes():
 
 
 def test_the_package_renders_as_the_directory_does(tmp_path):
-    with helm.Chart.load(helm.package(chart_docs.CHART, destination=tmp_path)) as packed:
+    with helm.Chart.load(helm.package(CHART, destination=tmp_path)) as packed:
         given = values("several-apps")
         assert packed.render(given, name="demo", namespace=NAMESPACE) == chart().render(
             given, name="demo", namespace=NAMESPACE
@@ -144,9 +145,7 @@ def test_every_value_is_in_the_schema():
 def test_the_schema_has_the_settings_of_the_service():
     listed = set()
     place = ""
-    for line in subprocess.run([find_binary(), "settings"], capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    ):
+    for line in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines():
         if heading := re.match(r"## (?:`(.*)`|Top level)", line):
             place = f"{heading[1]}." if heading[1] else ""
         elif row := re.match(r"\| `(\w+)` \|", line):
@@ -549,7 +548,7 @@ def test_pods_spread_over_nodes_and_zones():
 
 
 def test_the_image_is_that_of_the_chart_or_the_digest():
-    version = re.search(r'text = "(.*)"', (chart_docs.ROOT / "Sources/Service/Version.swift").read_text())[1]
+    version = re.search(r'text = "(.*)"', (ROOT / "Sources/Service/Version.swift").read_text())[1]
     assert rendered("defaults").container["image"] == f"martlet:{version}"
     assert chart().metadata["appVersion"] == version
     assert rendered("extras").container["image"].startswith("registry.example.com/push/martlet@sha256:0123")
@@ -559,7 +558,7 @@ def test_the_image_is_that_of_the_chart_or_the_digest():
 @functools.cache
 def _documented() -> list[dict]:
     """The YAML examples of the chart's README and of the page about Kubernetes."""
-    pages = [chart_docs.CHART / "README.md", chart_docs.ROOT / "docs" / "kubernetes.md"]
+    pages = [CHART / "README.md", ROOT / "docs" / "kubernetes.md"]
     return [
         yaml.safe_load(block)
         for page in pages
