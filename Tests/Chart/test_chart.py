@@ -315,7 +315,7 @@ def test_the_check_would_notice_a_wrong_configuration(tmp_path):
 def test_helm_test_checks_the_same_configuration_with_the_same_mounts(way):
     made = rendered(way)
     (container,) = made.one("Pod")["spec"]["containers"]
-    assert container["args"][0] == "check"
+    assert container["args"] == ["check", *made.container["args"][1:], "--connect"]
     assert made.container["args"][0] == "run"
     for key in ("image", "env", "volumeMounts", "securityContext"):
         assert container[key] == made.container[key]
@@ -328,6 +328,10 @@ def test_parts_of_the_configuration_may_be_left_out_altogether():
     assert set(made.config) == {"apps", "kafka"}
     assert made.container["ports"][0]["containerPort"] == 9464
     assert made.pod["terminationGracePeriodSeconds"] == 35
+
+
+def test_helm_test_stays_at_home_if_it_is_told_to():
+    assert "--connect" not in Rendered(values(check__connect=False)).one("Pod")["spec"]["containers"][0]["args"]
 
 
 def test_numbers_stay_as_they_are():
@@ -450,7 +454,11 @@ def test_the_network_policy_lets_through_what_is_needed_and_nothing_else():
     made = rendered("network-policy")
     policy = made.one("NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert policy["podSelector"]["matchLabels"] == made.workload["spec"]["selector"]["matchLabels"]
+    template = made.workload["spec"]["template"]
+    for labels in (template["metadata"]["labels"], made.one("Pod")["metadata"]["labels"]):
+        (name,) = policy["podSelector"]["matchExpressions"]
+        assert (name["operator"], labels[name["key"]] in name["values"]) == ("In", True)
+        assert policy["podSelector"]["matchLabels"].items() <= labels.items()
     (ingress,) = policy["ingress"]
     assert _ports(ingress) == {"metrics"}
     assert ingress["from"][0]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "monitoring"}

@@ -1,5 +1,6 @@
+{{- /* 57 characters: the pod of `helm test` adds six. */ -}}
 {{- define "martlet.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 57 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- /* 52 characters: a StatefulSet's pods add an ordinal, and its revision label a hash. */ -}}
