@@ -86,6 +86,7 @@ package struct AppTable: Sendable {
   /// How many lanes the app may use.
   package func maxLanes(of app: AppIndex) -> Int? { entries[Int(app.value)].rules.maxLanes }
 
+  /// Whether the app is no longer configured.
   package func isRemoved(_ app: AppIndex) -> Bool { entries[Int(app.value)].isRemoved }
 
   /// The topic of a push that names none: the bundle id with the suffix of the push type.
