@@ -69,6 +69,7 @@ extension DeliveryMachine {
       // The topic was made anew: its offsets begin again, and so does the book that is kept on them.
       events.append(.rewound(partitions[place].id, offset: record.offset))
       partitions.restart(place)
+      updatePause(place)
       return partitions[place].ledger.admit(offset: record.offset, items: items)
     }
     return admission

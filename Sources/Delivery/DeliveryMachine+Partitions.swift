@@ -28,7 +28,7 @@ extension DeliveryMachine {
   package mutating func assign(_ starts: [(partition: PartitionID, committed: (offset: Int64, metadata: String)?)]) {
     for start in starts {
       let settled = start.committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
-      partitions.assign(start.partition, settled: settled)
+      partitions.assign(start.partition, from: start.committed?.offset ?? 0, settled: settled)
     }
   }
 

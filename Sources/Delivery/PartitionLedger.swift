@@ -33,13 +33,18 @@ package struct PartitionLedger: Sendable {
   /// Settled before this assignment began, ascending; those passed are dropped.
   private var settledBefore: [Range<Int64>]
   private var settledCursor = 0
+  /// Where this assignment was to begin.
+  private let start: Int64
   /// The offset after the last record that was polled; `nil` before the first.
   private var position: Int64?
   /// Whether something settled since the last commit was handed out.
   package private(set) var isDirty = false
 
-  /// - Parameter settled: the offsets that the last commit's metadata names as settled, ascending and disjoint.
-  package init(settled: [Range<Int64>] = []) {
+  /// - Parameters:
+  ///   - start: the committed offset.
+  ///   - settled: the offsets that the last commit's metadata names as settled, ascending and disjoint.
+  package init(from start: Int64 = 0, settled: [Range<Int64>] = []) {
+    self.start = start
     self.settledBefore = settled
   }
 
@@ -56,6 +61,10 @@ package struct PartitionLedger: Sendable {
   /// - Parameter items: how many settlements it takes; 0 for a record that is settled by being skipped.
   package mutating func admit(offset: Int64, items: Int) -> Admission {
     if let commitPoint, let position, offset < position { return offset < commitPoint ? .rewound : .known }
+    if position == nil, offset < start {
+      // The topic was made anew while nobody looked: the metadata speaks of other records.
+      settledBefore = []
+    }
     let settled = wasSettledBefore(offset)
     entries.append(Entry(offset: offset, outstanding: settled ? 0 : Int32(items)))
     position = offset + 1

@@ -66,10 +66,13 @@ struct Partitions: Sendable {
   var indices: Range<Int> { slots.indices }
 
   /// Begins an assignment; whatever was known of an earlier one is void.
-  mutating func assign(_ id: PartitionID, settled: [Range<Int64>]) {
+  /// - Parameters:
+  ///   - start: the committed offset, where it begins.
+  ///   - settled: what the commit's metadata names as settled beyond it.
+  mutating func assign(_ id: PartitionID, from start: Int64 = 0, settled: [Range<Int64>]) {
     release(id)
     lastEpoch += 1
-    let state = PartitionState(id: id, epoch: lastEpoch, ledger: PartitionLedger(settled: settled))
+    let state = PartitionState(id: id, epoch: lastEpoch, ledger: PartitionLedger(from: start, settled: settled))
     if let free = slots.firstIndex(where: { $0 == nil }) {
       slots[free] = state
       places[id] = free
