@@ -85,11 +85,20 @@ extension DeliveryMachine {
     events.append(.publicationRefused(topic, pushes[slot].subject.source, text: text, isFinal: isFinal))
     if isFinal {
       pushes[slot].awaited &= ~topic.bit
+      if topic == .deferred { failUnparked(slot, at: moment) }
       if pushes[slot].awaited == 0 { settle(slot, at: moment) }
     } else {
       pushes[slot].shortened |= topic.bit
       encode(slot, topic)
     }
+  }
+
+  /// It can wait neither here nor in Kafka: it ends, so that somebody hears of it.
+  private mutating func failUnparked(_ slot: PushSlot, at moment: Moment) {
+    guard let app = pushes[slot].subject.app else { return }
+    pushes[slot].parkedUntil = nil
+    health[Int(app.value)].began(now: moment.instant)
+    finish(slot, .failed(.notSent(.unreachable)), at: moment)
   }
 
   /// Kafka did not store it: again, after a wait that grows.

@@ -107,6 +107,9 @@ extension RequestFields {
     return contentType
   }
 
+  /// Whether a header of that name is a field of the header form.
+  static func isField(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool { field(name, in: bytes) != nil }
+
   /// Reads the payload of the header form, which is the whole value, white space around it included.
   mutating func readPayload(_ value: ByteRange, of bytes: Span<UInt8>) throws(Violation) {
     guard !value.isEmpty else { throw Violation(.missingField, "payload: is required; the value is empty") }

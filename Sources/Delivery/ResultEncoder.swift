@@ -86,7 +86,8 @@ package struct ResultEncoder: Sendable {
   }
 
   /// A request that waits on the deferred topic: its own key, value and headers, and ours, which `Deferral` reads back.
-  /// A batch's items are parked one by one, each with the whole value.
+  /// A batch's items are parked one by one, each with the whole value. The shortened form keeps the headers that are
+  /// fields of the request: without them it could not be read when it comes back.
   ///
   /// - Parameter subject: its source is the one that the request had first, also when it is parked again.
   package func deferred(
@@ -96,7 +97,7 @@ package struct ResultEncoder: Sendable {
     let key = outbox.copy(subject.key, of: subject)
     let value = outbox.copy(subject.value, of: subject)
     outbox.append(
-      .deferred, slot, key, value, of: isShortened ? nil : subject,
+      .deferred, slot, key, value, of: isShortened ? subject.withFieldsOnly() : subject,
       extraHeaders: sourceHeaders(subject.source) + [
         Publication.ExtraHeader(OwnHeader.notBefore, String(notBefore.milliseconds)),
         Publication.ExtraHeader(OwnHeader.attempts, String(subject.attempts)),

@@ -46,6 +46,13 @@ package struct ResultSubject: Sendable {
     notification.apnsID = request.apnsID(item: Int(source.item))
   }
 
+  /// The same without the headers that are no fields of the request's header form.
+  func withFieldsOnly() -> ResultSubject {
+    var subject = self
+    subject.headers = headers.filter { RequestFields.isField($0.name, in: notification.storage.span) }
+    return subject
+  }
+
   /// A record that broke the contract.
   package init(_ invalid: InvalidRequest, source: Source, requestedAt: UnixTime) {
     self.init(
