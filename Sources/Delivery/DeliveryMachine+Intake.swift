@@ -29,6 +29,11 @@ extension DeliveryMachine {
   ///
   /// - Returns: false if it must be held until it is due or there is room.
   private mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
+    guard inFlight < limits.maxInFlight else {
+      // As many were polled as there was room for, but some had many items.
+      waitForRoom(place, nil)
+      return false
+    }
     switch decoder.decode(record, apps: apps, now: moment) {
     case .tombstone:
       if case .admitted = admit(record, place, items: 0) { tally.tombstones += 1 }
@@ -136,7 +141,8 @@ extension DeliveryMachine {
     updatePause(place)
   }
 
-  private mutating func waitForRoom(_ place: Int, _ app: AppIndex) {
+  /// - Parameter app: whose cap it waits for; `nil`: that of all together.
+  private mutating func waitForRoom(_ place: Int, _ app: AppIndex?) {
     partitions[place].heldUntil = nil
     waitingForRoom.append(WaitingPlace(place: place, app: app))
   }
@@ -156,12 +162,18 @@ extension DeliveryMachine {
     waitingForRoom.removeAll(keepingCapacity: true)
     for item in waiting {
       guard partitions.slots[item.place] != nil, partitions[item.place].heldUntil == nil else { continue }
-      if health[Int(item.app.value)].inFlight >= cap(of: item.app), !mustPark(item.app, at: moment) {
-        waitingForRoom.append(item)
-      } else {
+      if inFlight < limits.maxInFlight, hasRoom(item.app, at: moment) {
         takeHeld(item.place, at: moment)
+      } else {
+        waitingForRoom.append(item)
       }
     }
+  }
+
+  /// Whether a record of the app would be taken up, or parked: not held again.
+  private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
+    guard let app else { return true }
+    return inFlight(of: app) < cap(of: app) || mustPark(app, at: moment)
   }
 
   /// Whether an app at its cap would hold up the partitions that it shares.

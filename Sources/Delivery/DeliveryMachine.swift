@@ -30,10 +30,10 @@ package struct DeliveryMachine: Sendable {
     package init() {}
   }
 
-  /// A partition whose next record waits for its app to fall below its cap.
+  /// A partition whose next record waits for its app, or for all together (`nil`), to fall below the cap.
   struct WaitingPlace: Sendable {
     var place: Int
-    var app: AppIndex
+    var app: AppIndex?
   }
 
   package let limits: Limits
