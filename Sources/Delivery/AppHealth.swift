@@ -77,6 +77,18 @@ package struct AppHealth: Sendable {
   /// A probe came back without a word on the app (it was abandoned, or only its stream was refused).
   mutating func probeAbandoned() { isProbing = false }
 
+  /// A push of this app is taken up. The first one after a rest starts the clocks: how long ago the last one ended says
+  /// nothing about how fast these will.
+  mutating func began(now: Instant) {
+    if inFlight == 0 {
+      windowStart = now
+      windowCount = 0
+      perSecond = nil
+      lastProgress = now
+    }
+    inFlight += 1
+  }
+
   /// A push of this app was put aside or let go: room, but no progress.
   mutating func left() { inFlight -= 1 }
 
@@ -103,10 +115,5 @@ package struct AppHealth: Sendable {
     if now - lastProgress > Self.window { return true }
     guard let perSecond, perSecond > 0 else { return false }
     return Double(inFlight) / perSecond * 1e9 > Double(Self.patience.nanoseconds)
-  }
-
-  /// The app has reached its cap for the first time with nothing ended yet: its patience starts to run.
-  mutating func reachedCap(now: Instant) {
-    if lastProgress == nil { lastProgress = now }
   }
 }

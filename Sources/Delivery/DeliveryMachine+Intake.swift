@@ -46,9 +46,7 @@ extension DeliveryMachine {
         hold(place, until: moment.instant + .milliseconds(min(wait, 60_000)))
         return false
       }
-      let index = Int(request.app.value)
-      if health[index].inFlight >= cap(of: request.app) {
-        health[index].reachedCap(now: moment.instant)
+      if inFlight(of: request.app) >= cap(of: request.app) {
         if !mustPark(request.app, at: moment) {
           waitForRoom(place, request.app)
           return false
@@ -92,12 +90,12 @@ extension DeliveryMachine {
       Push(
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
         bytes: item == 0 ? request.notification.storage.count : 0))
-    health[Int(request.app.value)].inFlight += 1
+    health[Int(request.app.value)].began(now: moment.instant)
     if let fault = request.invalidItems.first(where: { $0.item == Int32(item) }) {
       pushes[slot].subject.notification.token = fault.token ?? .empty
       becomeBusy(slot)
       finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
-    } else if health[Int(request.app.value)].inFlight > cap(of: request.app), mustPark(request.app, at: moment) {
+    } else if inFlight(of: request.app) > cap(of: request.app), mustPark(request.app, at: moment) {
       becomeBusy(slot)
       park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
     } else {
@@ -131,8 +129,6 @@ extension DeliveryMachine {
     let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
     if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy += 1 }
   }
-
-  private func cap(of app: AppIndex) -> Int { apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp }
 
   // MARK: Holding and parking
 
@@ -174,6 +170,18 @@ extension DeliveryMachine {
   private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
     guard let app else { return true }
     return inFlight(of: app) < cap(of: app) || mustPark(app, at: moment)
+  }
+
+  /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
+  /// mark (the "dynamic threshold" of shared buffers, Choudhury and Hahne 1998). So some room is left however many apps
+  /// do not move, and the intake, once stopped, can start again. A small part of its cap an app has in any case.
+  private func cap(of app: AppIndex) -> Int {
+    var left = limits.lowWater - inFlight
+    if inFlightBytes > 0 {
+      left = min(left, (limits.lowWaterBytes - inFlightBytes) * inFlight / inFlightBytes)
+    }
+    let own = apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp
+    return min(own, max(left, own / 32, 1))
   }
 
   /// Whether an app at its cap would hold up the partitions that it shares.

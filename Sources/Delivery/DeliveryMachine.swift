@@ -28,6 +28,10 @@ package struct DeliveryMachine: Sendable {
     package var revocationTimeout: Duration = .seconds(5)
 
     package init() {}
+
+    /// Where an intake that was stopped at a cap starts again.
+    var lowWater: Int { maxInFlight / 4 * 3 }
+    var lowWaterBytes: Int { maxInFlightBytes / 4 * 3 }
   }
 
   /// A partition whose next record waits for its app, or for all together (`nil`), to fall below the cap.
@@ -103,9 +107,7 @@ package struct DeliveryMachine: Sendable {
     let room = limits.maxInFlight - inFlight
     if room <= 0 || inFlightBytes >= limits.maxInFlightBytes {
       isIntakeStopped = true
-    } else if isIntakeStopped, inFlight <= limits.maxInFlight / 4 * 3,
-      inFlightBytes <= limits.maxInFlightBytes / 4 * 3
-    {
+    } else if isIntakeStopped, inFlight <= limits.lowWater, inFlightBytes <= limits.lowWaterBytes {
       isIntakeStopped = false
     }
     return isIntakeStopped ? 0 : room

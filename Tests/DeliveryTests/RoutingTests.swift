@@ -105,8 +105,7 @@ import Wire
 
   @Test func anAppIsSlowWhenItsBacklogWouldTakeLong() {
     var health = AppHealth()
-    health.inFlight = 5000
-    health.reachedCap(now: start)
+    for _ in 0..<5000 { health.began(now: start) }
     #expect(!health.isSlow(now: start + .milliseconds(400)))
     #expect(health.isSlow(now: start + .milliseconds(600)))
     var time = start

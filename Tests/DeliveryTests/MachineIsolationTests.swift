@@ -1,0 +1,100 @@
+import APNs
+import Testing
+import Wire
+
+@testable import Delivery
+
+/// Apps that do not move, beside others.
+@Suite struct MachineIsolationTests {
+  private let ok = SendResult.answered(Response(status: 200))
+
+  private func limits(_ total: Int, app: Int) -> DeliveryMachine.Limits {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlight = total
+    limits.maxInFlightPerApp = app
+    return limits
+  }
+
+  @Test func appsThatDoNotMoveNeverTakeAllTheRoomTogether() {
+    var bench = MachineBench(limits: limits(200, app: 50), apps: 11)
+    bench.assign()
+    bench.pass(.seconds(1))
+    var offset: Int64 = 0
+    // Ten apps whose answers never come, each with more than its cap, and time for the intake to find that out.
+    for app in 0..<10 {
+      for _ in 0..<3 {
+        bench.poll(app: app, min(40, bench.machine.recordRoom()), from: offset)
+        offset += 40
+        bench.pass(.seconds(1))
+        bench.acknowledge()
+      }
+    }
+    #expect(bench.machine.inFlight <= 160)
+    // The intake stops at its cap for once, and must start again.
+    bench.poll(app: 10, bench.machine.recordRoom(), from: offset)
+    bench.submitted.removeAll { $0.app != AppIndex(10) }
+    for _ in 0..<100 where !bench.submitted.isEmpty {
+      bench.answerAll()
+      bench.acknowledge()
+    }
+    #expect(bench.machine.recordRoom() > 0)
+  }
+
+  @Test func largeRequestsOfAppsThatDoNotMoveNeverTakeAllTheBytes() {
+    var limits = limits(10_000, app: 320)
+    limits.maxInFlightBytes = 40_000
+    var bench = MachineBench(limits: limits, apps: 3)
+    bench.assign()
+    bench.pass(.seconds(1))
+    for step in 0..<20 {
+      bench.poll(
+        app: step % 2, min(10, bench.machine.recordRoom()), from: Int64(step) * 10,
+        extra: #","unknown":"\#(String(repeating: "x", count: 400))""#)
+      bench.pass(.seconds(1))
+      bench.acknowledge()
+    }
+    #expect(bench.machine.inFlightBytes <= 31_000)
+    #expect(bench.machine.recordRoom() > 0)
+  }
+
+  @Test func aBurstAfterARestIsNoSignOfSlowness() {
+    var bench = MachineBench(limits: limits(1000, app: 10))
+    bench.assign()
+    bench.poll(app: 0, 1)
+    bench.answer(ok)
+    bench.acknowledge()
+    bench.pass(.seconds(60))
+    bench.poll(app: 0, 30, from: 1)
+    #expect(bench.published.isEmpty)
+    #expect(bench.submitted.count == 10)
+    while !bench.submitted.isEmpty {
+      bench.answer(ok)
+      bench.acknowledge()
+    }
+    #expect(bench.count(.results) == 31)
+    #expect(bench.count(.deferred) == 0)
+  }
+
+  @Test func batchesPassTheCapByOneBatchAtMost() {
+    var bench = MachineBench(limits: limits(20, app: 20), apps: 4)
+    bench.assign()
+    bench.pass(.seconds(1))
+    let tokens = (0..<10).map { "\"a\($0)\"" }.joined(separator: ",")
+    bench.poll(
+      (0..<16).map { index in
+        MachineBench.record(
+          #"{"id":"b\#(index)","app":"app-\#(index % 4)","tokens":[\#(tokens)],"payload":{"aps":{}}}"#,
+          offset: Int64(index))
+      })
+    #expect(bench.machine.inFlight <= 29)
+    var rounds = 0
+    while !bench.submitted.isEmpty, rounds < 100 {
+      rounds += 1
+      bench.answerAll()
+      #expect(bench.machine.inFlight <= 29)
+      bench.acknowledge()
+    }
+    #expect(bench.count(.results) == 160)
+    #expect(bench.machine.takeCommits().map(\.offset) == [16])
+  }
+}
