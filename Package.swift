@@ -51,5 +51,9 @@ let package = Package(
     tests("MockAPNsTests", ["MockAPNs", "Transport", "APNs", "Wire"]),
     tests("EndToEndTests", ["Service", "MockAPNs", "Delivery", "Kafka", "Transport", "APNs", "Wire"]),
     tests("HouseTests", []),
+    .target(
+      name: "Simulation", dependencies: ["Delivery", "APNs", "Wire"], path: "Tests/Simulation", swiftSettings: rules),
+    .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulate", swiftSettings: rules),
+    tests("SimulationTests", ["Simulation"]),
   ]
 )

@@ -1,0 +1,175 @@
+import Delivery
+import Wire
+
+/// A record in a simulated partition, with what it stands for.
+struct LogRecord {
+  var record: Record
+  /// The items that settle with it; empty for a tombstone.
+  var items: [Int]
+  /// The order in which all partitions were appended to.
+  var order: UInt64
+  /// Attempts that a parked request brings with it.
+  var attempts: Int
+}
+
+/// One partition that the replicas read.
+struct PartitionLog {
+  var records: [LogRecord] = []
+  var nextOffset: Int64 = 0
+  var committed: (offset: Int64, metadata: String)?
+  /// Records before this place are known to be settled.
+  var verified = 0
+
+  /// The place of the first record at or after an offset.
+  func place(of offset: Int64) -> Int {
+    var low = 0
+    var high = records.count
+    while low < high {
+      let middle = (low + high) / 2
+      if records[middle].record.offset < offset { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+/// Kafka: the partitions that are read, what is produced, and the group's offsets.
+final class Broker {
+  static let requests: UInt32 = 0
+  static let deferred: UInt32 = 1
+  static let topics = ["push.requests", "push.deferred"]
+
+  private let world: World
+  let oracle: Oracle
+  private(set) var logs: [PartitionID: PartitionLog] = [:]
+  let partitions: [PartitionID]
+  private let deferredPartitions: [PartitionID]
+  private var order: UInt64 = 0
+  private var delivered: Set<UInt64> = []
+  /// Called when a partition has something new.
+  var appended: (PartitionID) -> Void = { _ in }
+
+  init(world: World, oracle: Oracle, partitions: Int, deferredPartitions: Int) {
+    self.world = world
+    self.oracle = oracle
+    self.deferredPartitions = (0..<deferredPartitions).map { PartitionID(topic: Self.deferred, partition: Int32($0)) }
+    self.partitions =
+      (0..<partitions).map { PartitionID(topic: Self.requests, partition: Int32($0)) } + self.deferredPartitions
+    for id in self.partitions { logs[id] = PartitionLog() }
+  }
+
+  func log(_ id: PartitionID) -> PartitionLog { logs[id] ?? PartitionLog() }
+
+  // MARK: Appending
+
+  /// The offset that the next record of a partition will have; producers' transactions and compaction leave gaps.
+  func nextOffset(_ id: PartitionID) -> Int64 {
+    if world.strikes(.offsetGaps) { logs[id]?.nextOffset += Int64(1 + world.random.uniform(below: 40)) }
+    return log(id).nextOffset
+  }
+
+  func append(_ id: PartitionID, _ body: RecordBody, items: [Int], attempts: Int = 0) {
+    let offset = log(id).nextOffset
+    order += 1
+    let record = Record(source: id, offset: offset, timestamp: world.time, body: body)
+    logs[id]?.records.append(LogRecord(record: record, items: items, order: order, attempts: attempts))
+    logs[id]?.nextOffset = offset + 1
+    appended(id)
+  }
+
+  /// - Returns: whether it is the first one.
+  func noteDelivery(of record: LogRecord) -> Bool { delivered.insert(record.order).inserted }
+
+  // MARK: Producing
+
+  /// What Kafka says of a record, after a while; `report` is called once.
+  func produce(_ publication: ProducedRecord, report: @escaping (Receipt.Outcome) -> Void) {
+    let item = oracle[publication.item]
+    var delay = world.between(.milliseconds(1), .milliseconds(20))
+    if world.strikes(.produceSlow) { delay = world.between(.seconds(1), .seconds(8)) }
+    if item.isNeverStorable || (item.isTooLarge && publication.isFull) {
+      world.after(delay) { report(.refused("too large")) }
+      return
+    }
+    if world.strikes(.produceLost) {
+      world.after(delay) { report(.undelivered("lost")) }
+      return
+    }
+    let isAmbiguous = world.strikes(.produceAckLost)
+    world.after(delay / 2) { self.store(publication, isAmbiguous: isAmbiguous) }
+    world.after(delay) { report(isAmbiguous ? .undelivered("timed out") : .acknowledged) }
+  }
+
+  private func store(_ produced: ProducedRecord, isAmbiguous: Bool) {
+    world.note("stored \(produced.topic) of item \(produced.item)")
+    oracle.stored(produced.item, produced.topic, isAmbiguous: isAmbiguous)
+    guard produced.topic == .deferred else { return }
+    let id = deferredPartitions[produced.item % deferredPartitions.count]
+    _ = nextOffset(id)
+    append(id, produced.body, items: [produced.item], attempts: produced.attempts)
+    produced.tracker.order = order
+  }
+
+  // MARK: Offsets
+
+  func commit(_ commit: OffsetCommit) {
+    logs[commit.partition]?.committed = (commit.offset, commit.metadata)
+    world.note("committed \(commit.partition) \(commit.offset) \(commit.metadata)")
+  }
+
+  /// No commit may pass what is not settled, nor call it settled.
+  func verify(_ commit: OffsetCommit) {
+    let end = log(commit.partition).place(of: commit.offset)
+    var place = log(commit.partition).verified
+    while place < end {
+      verifySettled(commit.partition, place, "is passed by a commit of \(commit.offset)")
+      place += 1
+    }
+    let verified = max(log(commit.partition).verified, end)
+    logs[commit.partition]?.verified = verified
+    let named = LedgerCodec.decode(commit.metadata, commitPoint: commit.offset)
+    for range in named {
+      var place = log(commit.partition).place(of: range.lowerBound)
+      while place < log(commit.partition).records.count, log(commit.partition).records[place].record.offset < range.upperBound
+      {
+        verifySettled(commit.partition, place, "is named as settled by a commit of \(commit.offset)")
+        place += 1
+      }
+    }
+  }
+
+  private func verifySettled(_ id: PartitionID, _ place: Int, _ what: String) {
+    guard let record = logs[id]?.records[place] else { return }
+    for item in record.items where !isSettled(item, record) {
+      world.fail("\(id) offset \(record.record.offset) (item \(item)) is not settled and \(what)")
+    }
+  }
+
+  /// An item of a record is settled when its result is acknowledged, or a later record on the deferred topic that
+  /// stands for it.
+  func isSettled(_ item: Int, _ record: LogRecord) -> Bool {
+    oracle[item].isSettled || oracle[item].isUnstorableForGood || oracle[item].lastParkAcknowledged > record.order
+  }
+
+  /// Whether all that was ever appended is committed.
+  func isCommitted(_ id: PartitionID) -> Bool {
+    guard let last = log(id).records.last else { return true }
+    return (log(id).committed?.offset ?? 0) > last.record.offset
+  }
+}
+
+/// Where a parked record has come to stand.
+final class StoreTracker {
+  var order: UInt64 = 0
+}
+
+/// A publication on its way to the broker.
+struct ProducedRecord {
+  var item: Int
+  var topic: OutputTopic
+  /// Not the shortened form.
+  var isFull: Bool
+  /// Only for parked requests: what is read back.
+  var body: RecordBody
+  var attempts: Int
+  var tracker = StoreTracker()
+}

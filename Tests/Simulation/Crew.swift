@@ -1,0 +1,82 @@
+import Delivery
+import Wire
+
+/// The replicas of a run, and what befalls them.
+final class Crew {
+  private let world: World
+  private let broker: Broker
+  private let group: Group
+  private let servers: [AppleServer]
+  private let settings: Replica.Settings
+  private var replicas: [Replica] = []
+  private var started = 0
+  private var isEnding = false
+
+  init(world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Replica.Settings) {
+    self.world = world
+    self.broker = broker
+    self.group = group
+    self.servers = servers
+    self.settings = settings
+  }
+
+  func start() {
+    guard !isEnding else { return }
+    started += 1
+    let replica = Replica(
+      id: started, world: world, broker: broker, group: group, servers: servers, settings: settings)
+    replicas.removeAll { $0.isDead }
+    replicas.append(replica)
+    replica.onEnd = { [unowned self] in
+      if !isEnding { world.after(world.between(.milliseconds(100), .seconds(3))) { self.start() } }
+    }
+    group.join(replica)
+    replica.wake()
+  }
+
+  /// From time to time a replica crashes, is replaced, is thrown out, or partitions move.
+  func makeTrouble() {
+    guard !world.isCalm else { return }
+    if let victim = running.randomElement(using: &world.random) {
+      if world.strikes(.crash) {
+        victim.crash()
+        world.after(world.between(.milliseconds(100), .seconds(8))) { self.start() }
+      } else if world.strikes(.restart) {
+        victim.drain()
+      } else if world.strikes(.sessionLost) {
+        group.loseSession(victim)
+      } else if world.strikes(.rebalance) {
+        group.rebalance()
+      }
+    }
+    world.after(world.between(.milliseconds(50), .seconds(1))) { self.makeTrouble() }
+  }
+
+  private var running: [Replica] { replicas.filter { $0.isRunning } }
+
+  /// A request that is done with may still be in the memory of one that was thrown out.
+  var isAnyoneBusy: Bool { replicas.contains { !$0.isDead && !$0.machine.isIdle } }
+
+  func checkPauses() {
+    for replica in running {
+      for (id, assigned) in replica.owned {
+        world.check(!assigned.isPaused, "\(replica.name) has \(id) paused though all is settled")
+      }
+    }
+  }
+
+  func end() {
+    isEnding = true
+    for replica in running { replica.drain() }
+  }
+
+  var hasEnded: Bool { replicas.allSatisfy { $0.isDead } }
+
+  var state: String {
+    replicas.filter { !$0.isDead }.map { replica in
+      "\(replica.name): \(replica.machine.inFlight) in flight, \(replica.machine.waiting) waiting, "
+        + "\(replica.owned.count) partitions, \(replica.owned.count { $0.value.isPaused }) paused, "
+        + "\(replica.backlog.count) to produce"
+    }.joined(separator: "; ")
+  }
+}

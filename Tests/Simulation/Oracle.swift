@@ -1,0 +1,164 @@
+import Delivery
+import Wire
+
+/// What the producers asked for, notification by notification, and what has come of each: the truth that the machines
+/// are measured against.
+final class Oracle {
+  /// One notification, or one record that is none.
+  struct Item {
+    var app: Int
+    var isWellFormed: Bool
+    var source: Source
+    var expiration: Int64?
+    var createdAt: Instant
+    var needsResult = true
+    var needsDeadLetter = false
+    /// Kafka refuses its records while they carry headers.
+    var isTooLarge = false
+    /// Kafka refuses its records in any form.
+    var isNeverStorable = false
+    var apnsID: UUID?
+    /// How often a machine took up a record that stands for it.
+    var deliveries = 0
+    /// A machine took up a record that another one had taken up before.
+    var isRepeated = false
+    /// Records that were stored though the producer was told otherwise.
+    var ambiguous = 0
+    var results = 0
+    var parks = 0
+    var deadLetters = 0
+    var invalidTokens = 0
+    /// Apple's answers to it.
+    var accepted = 0
+    var deaths = 0
+    var isSettled = false
+    var isUnstorableForGood = false
+    var finishedAt: Instant?
+
+    /// Whether each record that stands for it was taken up and stored once.
+    var isUnrepeated: Bool { !isRepeated && ambiguous == 0 }
+
+    var isFinished: Bool {
+      isUnstorableForGood || ((!needsResult || results > 0) && (!needsDeadLetter || deadLetters > 0))
+    }
+    /// When the last park that was acknowledged was stored, by the log's own order.
+    var lastParkAcknowledged: UInt64 = 0
+  }
+
+  private let world: World
+  private(set) var items: [Item] = []
+  private var places: [Source: Int] = [:]
+  private(set) var unfinished = 0
+
+  init(world: World) { self.world = world }
+
+  subscript(item: Int) -> Item {
+    _read { yield items[item] }
+    _modify { yield &items[item] }
+  }
+
+  /// - Returns: the item's number; its device token is made from it.
+  func add(_ item: Item) -> Int {
+    items.append(item)
+    places[item.source] = items.count - 1
+    unfinished += 1
+    return items.count - 1
+  }
+
+  func find(_ source: Source) -> Int? { places[source] }
+
+  /// Apple takes one token for one item.
+  static func token(_ item: Int) -> String {
+    let digits = String(item, radix: 16)
+    return "aa" + String(repeating: "0", count: 8 - digits.utf8.count) + digits
+  }
+
+  static func item(ofToken token: Span<UInt8>) -> Int? {
+    guard token.count == 10 else { return nil }
+    var number = 0
+    for index in 2..<10 {
+      let digit = Int(token[index])
+      number = number << 4 | (digit < 0x3a ? digit - 0x30 : digit - 0x57)
+    }
+    return number
+  }
+
+  // MARK: What happens to an item
+
+  func delivered(_ item: Int, isRepeated: Bool) {
+    items[item].deliveries += 1
+    if isRepeated { items[item].isRepeated = true }
+  }
+
+  /// A machine sends it.
+  func submitted(_ item: Int, apnsID: UUID, app: Int) {
+    world.check(items[item].isWellFormed, "item \(item) broke the contract and is sent all the same")
+    world.check(items[item].app == app, "item \(item) goes to another app's connection")
+    if let known = items[item].apnsID {
+      world.check(known == apnsID, "item \(item) is sent with another apns-id than before")
+    }
+    items[item].apnsID = apnsID
+  }
+
+  /// One of its records is in Kafka.
+  func stored(_ item: Int, _ topic: OutputTopic, isAmbiguous: Bool) {
+    let wasFinished = items[item].isFinished
+    if isAmbiguous { items[item].ambiguous += 1 }
+    switch topic {
+    case .results: items[item].results += 1
+    case .deferred: items[item].parks += 1
+    case .invalidTokens: items[item].invalidTokens += 1
+    case .deadLetters: items[item].deadLetters += 1
+    }
+    finished(item, wasFinished)
+    let known = items[item]
+    world.check(
+      known.results + known.parks <= known.deliveries + known.ambiguous,
+      "item \(item) was taken up \(known.deliveries) times and has \(known.results) results and \(known.parks) parks")
+  }
+
+  /// A machine was told that its last record is in Kafka, or that it never will be.
+  func settled(_ item: Int) { items[item].isSettled = true }
+
+  /// Both forms of a record were refused: nothing is left to wait for.
+  func gaveUp(_ item: Int) {
+    world.check(items[item].isNeverStorable, "a storable record was given up")
+    let wasFinished = items[item].isFinished
+    items[item].isUnstorableForGood = true
+    finished(item, wasFinished)
+  }
+
+  private func finished(_ item: Int, _ wasFinished: Bool) {
+    guard !wasFinished, items[item].isFinished else { return }
+    items[item].finishedAt = world.now
+    unfinished -= 1
+  }
+
+  // MARK: The end
+
+  /// What must be true of each item when all is over.
+  func checkEnd() {
+    for (index, item) in items.enumerated() where !item.isUnstorableForGood {
+      let text = "item \(index) (\(item.source))"
+      if item.needsResult {
+        world.check(item.results > 0, "\(text) has no result")
+      } else {
+        world.check(item.results == 0, "\(text) has a result, and nobody could know what it is about")
+      }
+      world.check(!item.needsDeadLetter || item.deadLetters > 0, "\(text) has no dead letter")
+      if item.deaths > 0, item.isUnrepeated {
+        world.check(item.invalidTokens > 0, "\(text) has a dead token, and nobody is told")
+      }
+    }
+  }
+
+  /// The item of these apps that took longest, and how long it took.
+  func slowest(where isIncluded: (Item) -> Bool) -> (item: Int, wait: Duration)? {
+    var slowest: (item: Int, wait: Duration)?
+    for (index, item) in items.enumerated() where isIncluded(item) {
+      guard let finishedAt = item.finishedAt else { continue }
+      if finishedAt - item.createdAt > slowest?.wait ?? .zero { slowest = (index, finishedAt - item.createdAt) }
+    }
+    return slowest
+  }
+}

@@ -1,0 +1,230 @@
+import Delivery
+import Wire
+
+/// One commit at a time, and the last one before partitions are given back: as in the service.
+struct SimulatedCommitter {
+  static let releaseTimeout: Duration = .seconds(3)
+  static let interval: Duration = .seconds(1)
+
+  struct PendingRelease {
+    var partitions: [PartitionID]
+    var ticket: UInt64
+    var deadline: Instant
+  }
+
+  var due: Instant
+  var outstanding: Set<UInt64> = []
+  var lastTicket: UInt64 = 0
+  var release: PendingRelease?
+
+  init(due: Instant) { self.due = due }
+
+  var isIdle: Bool { outstanding.isEmpty }
+
+  mutating func isDue(now: Instant) -> Bool {
+    guard now >= due else { return false }
+    due = now + Self.interval
+    return outstanding.isEmpty
+  }
+}
+
+// Polling, the group, commits.
+extension Replica {
+  /// - Parameter ids: with the number of each assignment, which fences its commits.
+  func assign(_ ids: [PartitionID: Int]) {
+    controls.append(.assign(ids))
+    wake()
+  }
+
+  func revoke(_ ids: [PartitionID], isLost: Bool) {
+    controls.append(.revoke(ids, isLost: isLost))
+    wake()
+  }
+
+  var hasRecords: Bool {
+    owned.contains { id, assigned in !assigned.isPaused && broker.log(id).nextOffset > assigned.position }
+  }
+
+  /// Polls while there is room, and one word of the group in any case.
+  func poll(_ moment: Moment) {
+    let room = backlog.isEmpty ? min(machine.recordRoom(), settings.pollLimit) : 0
+    let records = fetch(room)
+    if !records.isEmpty { machine.take(records, at: moment) }
+    // The group's next word waits until the last one is done with.
+    if releaseBound == nil, !controls.isEmpty { handle(controls.removeFirst(), moment) }
+  }
+
+  private func fetch(_ room: Int) -> [Record] {
+    var records: [Record] = []
+    let ids = broker.partitions.filter { owned[$0] != nil }.shuffled(using: &world.random)
+    for id in ids {
+      guard records.count < room, let assigned = owned[id], !assigned.isPaused else { continue }
+      let log = broker.log(id)
+      let first = log.place(of: assigned.position)
+      let last = min(log.records.count, first + room - records.count)
+      guard first < last else { continue }
+      for place in first..<last {
+        records.append(log.records[place].record)
+        deliver(log.records[place], assigned)
+      }
+      owned[id]?.position = log.records[last - 1].record.offset + 1
+    }
+    return records
+  }
+
+  private func deliver(_ record: LogRecord, _ assigned: Assigned) {
+    if assigned.isLeaving { return }
+    let isRepeated = !broker.noteDelivery(of: record)
+    let isCovered = assigned.covered.contains { $0.contains(record.record.offset) }
+    for item in record.items {
+      if isCovered {
+        // Unless another record stands for it, which came before.
+        if carriers[item] == nil { covered.insert(item) }
+      } else {
+        covered.remove(item)
+        carriers[item] = Carrier(
+          partition: record.record.source, offset: record.record.offset, epoch: assigned.epoch,
+          attempts: record.attempts)
+        oracle.delivered(item, isRepeated: isRepeated)
+      }
+    }
+  }
+
+  private func handle(_ control: Control, _ moment: Moment) {
+    switch control {
+    case .assign(let ids): begin(ids)
+    case .revoke(let ids, let isLost):
+      world.note("\(name) must give back \(ids.count), lost: \(isLost)")
+      for id in ids { owned[id]?.isLeaving = true }
+      let timeout: Duration? = if case .running = phase { nil } else { .zero }
+      machine.revoke(ids, isLost: isLost, within: timeout, at: moment)
+      isThrownOut = isLost
+      releaseBound =
+        moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
+        + SimulatedCommitter.releaseTimeout + .milliseconds(500)
+      committer.release = nil
+      wake()
+    }
+  }
+
+  private func begin(_ ids: [PartitionID: Int]) {
+    var starts: [(partition: PartitionID, committed: (offset: Int64, metadata: String)?)] = []
+    for id in broker.partitions {
+      guard let epoch = ids[id] else { continue }
+      var committed = broker.log(id).committed
+      if var known = committed, !known.metadata.isEmpty, world.strikes(.damagedMetadata) {
+        known.metadata = damaged(known.metadata)
+        committed = known
+      }
+      let covered = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
+      world.check(
+        covered.isEmpty || committed?.metadata == broker.log(id).committed?.metadata, "damaged metadata is believed")
+      owned[id] = Assigned(epoch: epoch, position: committed?.offset ?? 0, covered: covered, committed: committed)
+      starts.append((id, committed))
+      world.note("\(name) owns \(id) from \(committed?.offset ?? 0) on")
+    }
+    machine.assign(starts)
+  }
+
+  private func damaged(_ metadata: String) -> String {
+    var bytes = Array(metadata.utf8)
+    let place = world.random.uniform(below: bytes.count)
+    if world.random.chance(0.3) {
+      bytes.removeSubrange(place...)
+    } else {
+      bytes[place] = bytes[place] == 0x41 ? 0x42 : 0x41
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  // MARK: Commits
+
+  func commit(_ moment: Moment) {
+    if let release = machine.takeRelease(at: moment) {
+      verifyHandover(release)
+      let ticket = send(release.commits)
+      let deadline =
+        committer.outstanding.contains(ticket) ? moment.instant + SimulatedCommitter.releaseTimeout : moment.instant
+      committer.release = SimulatedCommitter.PendingRelease(
+        partitions: release.partitions, ticket: ticket, deadline: deadline)
+    }
+    if let release = committer.release,
+      !committer.outstanding.contains(release.ticket) || moment.instant >= release.deadline
+    {
+      committer.release = nil
+      releaseBound = nil
+      for id in release.partitions { owned[id] = nil }
+      group.released(self, release.partitions)
+      if isThrownOut, isRunning { group.join(self) }
+      isThrownOut = false
+      wake()
+    }
+    guard isRunning, committer.isDue(now: moment.instant) else { return }
+    send(machine.takeCommits())
+  }
+
+  @discardableResult
+  func send(_ commits: [OffsetCommit]) -> UInt64 {
+    committer.lastTicket += 1
+    let ticket = committer.lastTicket
+    guard !commits.isEmpty else { return ticket }
+    committer.outstanding.insert(ticket)
+    var fences: [PartitionID: Int] = [:]
+    for commit in commits {
+      broker.verify(commit)
+      if let assigned = owned[commit.partition] {
+        fences[commit.partition] = assigned.epoch
+        world.check(
+          commit.offset >= assigned.committed?.offset ?? 0,
+          "\(name) commits \(commit.offset) of \(commit.partition) after \(assigned.committed?.offset ?? 0)")
+        owned[commit.partition]?.committed = (commit.offset, commit.metadata)
+      } else {
+        world.fail("\(name) commits \(commit.partition), which is not its own")
+      }
+    }
+    answer(commits, ticket, fences)
+    return ticket
+  }
+
+  /// Kafka's part of a commit: applied or not, heard of or not.
+  private func answer(_ commits: [OffsetCommit], _ ticket: UInt64, _ fences: [PartitionID: Int]) {
+    let isLost = world.strikes(.commitLost)
+    let isAnswerLost = world.strikes(.commitAnswerLost)
+    let delay =
+      world.strikes(.commitSlow)
+      ? world.between(.seconds(1), .seconds(6)) : world.between(.milliseconds(2), .milliseconds(30))
+    world.after(delay) { [self] in
+      var failed: [PartitionID] = []
+      for commit in commits {
+        let isFenced = group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fences[commit.partition]
+        if !isFenced && !isLost { broker.commit(commit) }
+        if isFenced || isLost || isAnswerLost { failed.append(commit.partition) }
+      }
+      guard !isDead else { return }
+      committer.outstanding.remove(ticket)
+      for id in failed { machine.commitFailed(id) }
+      wake()
+    }
+  }
+
+  /// What this machine knows to be stored when it gives a partition back must be in the commit that goes with it.
+  private func verifyHandover(_ release: Release) {
+    for id in release.partitions {
+      guard let assigned = owned[id], group.owner(of: id) === self else { continue }
+      var committed = assigned.committed
+      if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }
+      let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
+      let log = broker.log(id)
+      for place in log.place(of: committed?.offset ?? 0)..<log.place(of: assigned.position) {
+        let record = log.records[place]
+        // Where two records stand for one item, nobody here can tell which of them has settled.
+        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }), record.items.allSatisfy({ item in
+          assigned.settled.contains(Part(offset: record.record.offset, item: item))
+        }) else { continue }
+        world.check(
+          named.contains { $0.contains(record.record.offset) },
+          "\(name) gives \(id) back and does not say that \(record.record.offset) (\(record.items)) is settled")
+      }
+    }
+  }
+}

@@ -1,0 +1,298 @@
+import APNs
+import Delivery
+import Wire
+
+/// One process of the service: a real `DeliveryMachine`, and around it what the service's pipeline does, in the same
+/// order, over the simulated Kafka and the simulated Apple.
+final class Replica {
+  /// A partition as the consumer and the checks see it.
+  struct Assigned {
+    var epoch: Int
+    /// The next offset to poll.
+    var position: Int64
+    var isPaused = false
+    /// Revoked: what is polled of it is nobody's business.
+    var isLeaving = false
+    /// Settled offsets that the committed metadata named when the assignment began.
+    var covered: [Range<Int64>]
+    var committed: (offset: Int64, metadata: String)?
+    /// Items of records whose results this machine knows to be stored.
+    var settled: Set<Part> = []
+  }
+
+  /// An item of a record in a partition.
+  struct Part: Hashable {
+    var offset: Int64
+    var item: Int
+  }
+
+  /// The record that an item last came with.
+  struct Carrier {
+    var partition: PartitionID
+    var offset: Int64
+    var epoch: Int
+    /// How often it had been sent before.
+    var attempts: Int
+  }
+
+  /// A push in the machine as the checks see it.
+  struct Tracked {
+    var item: Int
+    var carrier: Carrier
+    var attempts: Int
+    var awaited: UInt8 = 0
+    var refused: UInt8 = 0
+  }
+
+  enum Phase {
+    case running
+    case draining(deadline: Instant)
+    case committing(deadline: Instant)
+    case leaving(deadline: Instant)
+    case ended
+  }
+
+  struct Settings {
+    var limits: DeliveryMachine.Limits
+    var policy: RetryPolicy
+    var pool: PoolLimits
+    var apps: AppTable
+    var drainTimeout: Duration
+    var pollLimit: Int
+    var producerCapacity: Int
+    /// The most items that one request has.
+    var largestBatch: Int
+  }
+
+  let id: Int
+  let world: World
+  let broker: Broker
+  let group: Group
+  let settings: Settings
+  var oracle: Oracle { broker.oracle }
+  var machine: DeliveryMachine
+  private(set) var lanes: [[SimulatedLaneApp]] = []
+  var onEnd: () -> Void = {}
+
+  var phase = Phase.running
+  var isDead = false
+  var owned: [PartitionID: Assigned] = [:]
+  var controls: [Control] = []
+  var outcomes: [LaneOutcome] = []
+  var receipts: [Receipt] = []
+  var tracked: [PushSlot: Tracked] = [:]
+  var carriers: [Int: Carrier] = [:]
+  /// Items that a commit named as settled, so that this machine must not send them.
+  var covered: Set<Int> = []
+  var backlog: [(record: ProducedRecord, ticket: UInt64)] = []
+  var outstanding = 0
+  var committer: SimulatedCommitter
+  /// By when what was revoked must be given back.
+  var releaseBound: Instant?
+  /// The group has gone on without it; it joins again when it has let go of what it had.
+  var isThrownOut = false
+  private var timer: Instant?
+
+  enum Control {
+    case assign([PartitionID: Int])
+    case revoke([PartitionID], isLost: Bool)
+  }
+
+  init(id: Int, world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Settings) {
+    self.id = id
+    self.world = world
+    self.broker = broker
+    self.group = group
+    self.settings = settings
+    committer = SimulatedCommitter(due: world.now + .seconds(1))
+    machine = DeliveryMachine(
+      limits: settings.limits, retryPolicy: settings.policy, apps: settings.apps, topics: Broker.topics,
+      deferredTopic: Broker.topics[Int(Broker.deferred)], seed: world.random.next())
+    for _ in 0..<settings.limits.lanes {
+      lanes.append(
+        servers.map { server in
+          SimulatedLaneApp(world: world, server: server, limits: settings.pool) { [unowned self] outcome in
+            self.outcomes.append(outcome)
+            self.wake()
+          }
+        })
+    }
+  }
+
+  var name: String { "replica \(id)" }
+  var isRunning: Bool { if case .running = phase { !isDead } else { false } }
+
+  // MARK: The turn
+
+  func wake(after delay: Duration = .microseconds(200)) { wake(at: world.now + delay) }
+
+  private func wake(at deadline: Instant) {
+    guard !isDead, deadline < timer ?? .distantFuture else { return }
+    timer = deadline
+    world.after(deadline - world.now) { [self] in
+      guard timer == deadline else { return }
+      timer = nil
+      turn()
+    }
+  }
+
+  private func turn() {
+    if isDead { return }
+    if case .ended = phase { return }
+    let moment = world.moment
+    takeOutcomes(moment)
+    takeReceipts(moment)
+    poll(moment)
+    machine.advance(to: moment)
+    act()
+    commit(moment)
+    endPhase(moment)
+    act()
+    check(moment)
+    machine.events.removeAll(keepingCapacity: true)
+    if case .ended = phase { return }
+    let hasMore = !controls.isEmpty || (hasRecords && backlog.isEmpty && machine.recordRoom() > 0)
+    if hasMore { wake(after: .milliseconds(1)) }
+    wake(at: max(min(machine.nextDeadline ?? .distantFuture, nextDeadline), moment.instant + .microseconds(100)))
+  }
+
+  private var nextDeadline: Instant {
+    let deadline = min(committer.due, committer.release?.deadline ?? .distantFuture)
+    switch phase {
+    case .running, .ended: return deadline
+    case .draining(let end), .committing(let end), .leaving(let end): return min(deadline, end)
+    }
+  }
+
+  private func takeOutcomes(_ moment: Moment) {
+    let taken = outcomes
+    outcomes = []
+    for outcome in taken where outcome.sentAt != nil {
+      if case .notSent = outcome.result { continue }
+      tracked[outcome.slot]?.attempts += 1
+      if case .answered(let response) = outcome.result, response.namesDeadToken, let push = tracked[outcome.slot] {
+        oracle[push.item].deaths += 1
+      }
+    }
+    if !taken.isEmpty { machine.take(outcomes: taken, at: moment) }
+  }
+
+  /// Does what the machine has decided.
+  private func act() {
+    for lane in machine.submissions.indices {
+      for submission in machine.submissions[lane] {
+        note(submission)
+        lanes[lane][Int(submission.app.value)].enqueue(submission)
+      }
+      machine.submissions[lane].removeAll(keepingCapacity: true)
+    }
+    publish()
+    for id in machine.pauses { owned[id]?.isPaused = true }
+    for id in machine.resumes { owned[id]?.isPaused = false }
+    machine.pauses = []
+    machine.resumes = []
+  }
+
+  private func note(_ submission: Submission) {
+    let notification = submission.notification
+    guard let item = Oracle.item(ofToken: notification.storage.span.extracting(notification.token.indices)) else {
+      world.fail("\(name) sends a token that nobody asked for")
+      return
+    }
+    oracle.submitted(item, apnsID: notification.apnsID, app: Int(submission.app.value))
+    world.check(!covered.contains(item), "\(name) sends item \(item), which the commit named as settled")
+    if let expiration = notification.expiration, expiration > 0 {
+      world.check(world.time.seconds < expiration, "\(name) sends item \(item), which has expired")
+    }
+    track(submission.slot, item)
+    if notification.expiration == 0 {
+      world.check(tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")
+    }
+  }
+
+  func track(_ slot: PushSlot, _ item: Int) {
+    guard tracked[slot] == nil else {
+      world.check(tracked[slot]?.item == item, "a place in the machine has changed its tenant")
+      return
+    }
+    guard let carrier = carriers[item] else {
+      world.fail("\(name) speaks of item \(item), which it never polled")
+      return
+    }
+    tracked[slot] = Tracked(item: item, carrier: carrier, attempts: carrier.attempts)
+  }
+
+  // MARK: Checks
+
+  private func check(_ moment: Moment) {
+    let spare = settings.largestBatch - 1
+    world.check(
+      machine.inFlight <= settings.limits.maxInFlight + spare,
+      "\(name) has \(machine.inFlight) in flight, and may have \(settings.limits.maxInFlight)")
+    for app in settings.apps.active {
+      let count = machine.inFlight(of: app)
+      world.check(
+        count >= 0 && count <= settings.limits.maxInFlightPerApp + spare,
+        "\(name) has \(count) of app \(app.value) in flight, and may have \(settings.limits.maxInFlightPerApp)")
+    }
+    for (id, assigned) in owned where !assigned.isLeaving {
+      world.check(machine.isPaused(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
+    }
+    if let releaseBound {
+      world.check(moment.instant <= releaseBound, "\(name) has not given back what was revoked")
+    }
+    if case .running = phase {} else { checkEnd(moment) }
+  }
+
+  private func checkEnd(_ moment: Moment) {
+    guard let drainBound else { return }
+    world.check(moment.instant <= drainBound, "\(name) does not end its drain")
+  }
+
+  var drainBound: Instant?
+
+  // MARK: The end
+
+  /// Killed: all that it had in memory is gone.
+  func crash() {
+    world.note("\(name) crashes")
+    isDead = true
+    for lane in lanes { for app in lane { app.vanish() } }
+    group.crashed(self)
+  }
+
+  func drain() {
+    guard case .running = phase, !isDead else { return }
+    world.note("\(name) drains")
+    let deadline = world.now + settings.drainTimeout
+    phase = .draining(deadline: deadline)
+    drainBound = deadline + .seconds(8)
+    machine.beginDrain(at: world.moment)
+    for lane in lanes { for app in lane { app.drain(by: deadline) } }
+    wake()
+  }
+
+  private func endPhase(_ moment: Moment) {
+    switch phase {
+    case .running, .ended: break
+    case .draining(let deadline):
+      guard machine.isIdle && outstanding == 0 && backlog.isEmpty || moment.instant >= deadline else { return }
+      send(machine.takeCommits())
+      phase = .committing(deadline: moment.instant + SimulatedCommitter.releaseTimeout)
+      wake()
+    case .committing(let deadline):
+      guard committer.isIdle || moment.instant >= deadline else { return }
+      phase = .leaving(deadline: moment.instant + .seconds(4))
+      group.leave(self)
+      wake()
+    case .leaving(let deadline):
+      guard owned.isEmpty && controls.isEmpty || moment.instant >= deadline else { return }
+      world.note("\(name) ends")
+      phase = .ended
+      isDead = true
+      for lane in lanes { for app in lane { app.vanish() } }
+      group.crashed(self)
+      onEnd()
+    }
+  }
+}
