@@ -12,7 +12,9 @@ import Wire
     bench.poll([
       MachineBench.record(
         #"{"aps":{}}"#, offset: 0,
-        headers: [("app", Array("app-0".utf8)), ("token", Array("abcd".utf8)), ("big", [UInt8](repeating: 65, count: 99))])
+        headers: [
+          ("app", Array("app-0".utf8)), ("token", Array("abcd".utf8)), ("big", [UInt8](repeating: 65, count: 99)),
+        ])
     ])
     bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))))
     bench.acknowledge(.refused("too large"))

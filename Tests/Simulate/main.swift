@@ -3,14 +3,15 @@ import Simulation
 
 // Plays simulated runs and says what became of them:
 //
-//   simulate [--minutes N] [--seeds A..B] [--verbose]
+//   simulate [--minutes N | --seeds A..B] [--verbose] [--first-failure]
 //
 // MARTLET_SIM_SEED plays that one run and tells its story; MARTLET_SIM_WITHOUT names faults that it must do without.
 
 func environment(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
 
 func playOne(_ seed: UInt64) -> Int32 {
-  let without = Set((environment("MARTLET_SIM_WITHOUT") ?? "").split(separator: ",").compactMap { Fault(rawValue: String($0)) })
+  let without = Set(
+    (environment("MARTLET_SIM_WITHOUT") ?? "").split(separator: ",").compactMap { Fault(rawValue: String($0)) })
   let report = Simulation.run(seed: seed, without: without, keepsStory: true)
   for line in report.story { print(line) }
   print(report.violation.map { "seed \(seed): \($0)" } ?? "seed \(seed): every promise was kept")
@@ -39,7 +40,9 @@ struct Totals {
   }
 
   func tell(after elapsed: Duration) {
-    print("\(runs) runs in \(elapsed): \(failed) failed; \(requests) notifications, \(events) events, \(virtual) of virtual time")
+    print(
+      "\(runs) runs in \(elapsed): \(failed) failed; \(requests) notifications, \(events) events, \(virtual) of virtual time"
+    )
     print("longest recovery after the last fault: \(longestRecovery); longest wait of a healthy app: \(longestWait)")
     let faults = Fault.allCases.map { "\($0.rawValue) \(covered[$0] ?? 0)" }.joined(separator: ", ")
     print("faults: \(faults)")
@@ -47,7 +50,7 @@ struct Totals {
 }
 
 func usage() -> Never {
-  print("usage: simulate [--minutes N] [--seeds A..B] [--verbose]")
+  print("usage: simulate [--minutes N | --seeds A..B] [--verbose] [--first-failure]")
   exit(64)
 }
 
@@ -56,10 +59,12 @@ func playMany(_ arguments: [String]) -> Int32 {
   var first = UInt64.random(in: 0..<1 << 40)
   var limit: Duration = .seconds(60)
   var isVerbose = false
+  var stopsEarly = false
   var rest = arguments[...]
   while let option = rest.popFirst() {
     switch option {
     case "--verbose": isVerbose = true
+    case "--first-failure": stopsEarly = true
     case "--minutes":
       guard let minutes = rest.popFirst().flatMap({ Double($0) }) else { usage() }
       limit = .milliseconds(Int(minutes * 60_000))
@@ -77,11 +82,13 @@ func playMany(_ arguments: [String]) -> Int32 {
   let start = clock.now
   var totals = Totals()
   var seed = first
-  while seeds.contains(seed), clock.now - start < limit, totals.failed < 5 {
+  while seeds.contains(seed), clock.now - start < limit, totals.failed < (stopsEarly ? 1 : 5) {
     if isVerbose { print("seed \(seed)") }
     let report = Simulation.run(seed: seed)
     totals.add(report)
-    if report.violation != nil { print(Simulation.explain(report)) }
+    if let violation = report.violation {
+      print(stopsEarly ? "seed \(seed): \(violation)" : Simulation.explain(report))
+    }
     fflush(nil)
     seed += 1
   }

@@ -10,6 +10,8 @@ struct LogRecord {
   var order: UInt64
   /// Attempts that a parked request brings with it.
   var attempts: Int
+  /// When a parked request is due.
+  var notBefore = UnixTime(milliseconds: 0)
 }
 
 /// One partition that the replicas read.
@@ -67,11 +69,13 @@ final class Broker {
     return log(id).nextOffset
   }
 
-  func append(_ id: PartitionID, _ body: RecordBody, items: [Int], attempts: Int = 0) {
+  func append(_ id: PartitionID, _ body: RecordBody, items: [Int], attempts: Int = 0, notBefore: Int64 = 0) {
     let offset = log(id).nextOffset
     order += 1
     let record = Record(source: id, offset: offset, timestamp: world.time, body: body)
-    logs[id]?.records.append(LogRecord(record: record, items: items, order: order, attempts: attempts))
+    logs[id]?.records.append(
+      LogRecord(
+        record: record, items: items, order: order, attempts: attempts, notBefore: UnixTime(milliseconds: notBefore)))
     logs[id]?.nextOffset = offset + 1
     appended(id)
   }
@@ -105,7 +109,7 @@ final class Broker {
     guard produced.topic == .deferred else { return }
     let id = deferredPartitions[produced.item % deferredPartitions.count]
     _ = nextOffset(id)
-    append(id, produced.body, items: [produced.item], attempts: produced.attempts)
+    append(id, produced.body, items: [produced.item], attempts: produced.attempts, notBefore: produced.notBefore)
     produced.tracker.order = order
   }
 
@@ -129,7 +133,8 @@ final class Broker {
     let named = LedgerCodec.decode(commit.metadata, commitPoint: commit.offset)
     for range in named {
       var place = log(commit.partition).place(of: range.lowerBound)
-      while place < log(commit.partition).records.count, log(commit.partition).records[place].record.offset < range.upperBound
+      while place < log(commit.partition).records.count,
+        log(commit.partition).records[place].record.offset < range.upperBound
       {
         verifySettled(commit.partition, place, "is named as settled by a commit of \(commit.offset)")
         place += 1
@@ -171,5 +176,6 @@ struct ProducedRecord {
   /// Only for parked requests: what is read back.
   var body: RecordBody
   var attempts: Int
+  var notBefore: Int64
   var tracker = StoreTracker()
 }

@@ -68,6 +68,8 @@ extension Replica {
         deliver(log.records[place], assigned)
       }
       owned[id]?.position = log.records[last - 1].record.offset + 1
+      let due = log.records[first..<last].map(\.notBefore).max() ?? assigned.notBefore
+      owned[id]?.notBefore = max(due, assigned.notBefore)
     }
     return records
   }
@@ -196,7 +198,8 @@ extension Replica {
     world.after(delay) { [self] in
       var failed: [PartitionID] = []
       for commit in commits {
-        let isFenced = group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fences[commit.partition]
+        let isFenced =
+          group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fences[commit.partition]
         if !isFenced && !isLost { broker.commit(commit) }
         if isFenced || isLost || isAnswerLost { failed.append(commit.partition) }
       }
@@ -218,9 +221,11 @@ extension Replica {
       for place in log.place(of: committed?.offset ?? 0)..<log.place(of: assigned.position) {
         let record = log.records[place]
         // Where two records stand for one item, nobody here can tell which of them has settled.
-        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }), record.items.allSatisfy({ item in
-          assigned.settled.contains(Part(offset: record.record.offset, item: item))
-        }) else { continue }
+        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }),
+          record.items.allSatisfy({ item in
+            assigned.settled.contains(Part(offset: record.record.offset, item: item))
+          })
+        else { continue }
         world.check(
           named.contains { $0.contains(record.record.offset) },
           "\(name) gives \(id) back and does not say that \(record.record.offset) (\(record.items)) is settled")

@@ -115,7 +115,8 @@ extension Replica {
       key: publication.key.map { Array(arena[$0.indices]) }, value: publication.value.map { Array(arena[$0.indices]) },
       headers: headers)
     return ProducedRecord(
-      item: item, topic: publication.topic, isFull: isFull(publication), body: body, attempts: attempts)
+      item: item, topic: publication.topic, isFull: isFull(publication), body: body, attempts: attempts,
+      notBefore: PublishedText.number(OwnHeader.notBefore, publication.extraHeaders) ?? 0)
   }
 
   /// Whether it still has headers that it could do without.
@@ -168,7 +169,9 @@ struct PublishedText {
             if case .string(let text) = value {
               source.partition.topic = scanner.matches(text, Broker.topics[1]) ? Broker.deferred : Broker.requests
             }
-            guard case .number(let range, _) = value, let number = JSONText.int64(of: range, in: bytes) else { continue }
+            guard case .number(let range, _) = value, let number = JSONText.int64(of: range, in: bytes) else {
+              continue
+            }
             if scanner.matches(part, "partition") { source.partition.partition = Int32(number) }
             if scanner.matches(part, "offset") { source.offset = number }
             if scanner.matches(part, "index") { source.item = Int32(number) }
@@ -190,7 +193,8 @@ struct PublishedText {
 
   /// Reads the headers that name where a dead letter or a parked request was read first.
   static func source(_ headers: [Publication.ExtraHeader]) -> Source? {
-    guard let partition = number(OwnHeader.sourcePartition, headers), let offset = number(OwnHeader.sourceOffset, headers),
+    guard let partition = number(OwnHeader.sourcePartition, headers),
+      let offset = number(OwnHeader.sourceOffset, headers),
       let topic = headers.first(where: { $0.name == OwnHeader.sourceTopic })?.value
     else { return nil }
     let id = PartitionID(

@@ -13,6 +13,8 @@ final class Replica {
     var isPaused = false
     /// Revoked: what is polled of it is nobody's business.
     var isLeaving = false
+    /// When the last of the polled records is due.
+    var notBefore = UnixTime(milliseconds: 0)
     /// Settled offsets that the committed metadata named when the assignment began.
     var covered: [Range<Int64>]
     var committed: (offset: Int64, metadata: String)?
@@ -206,7 +208,8 @@ final class Replica {
     }
     track(submission.slot, item)
     if notification.expiration == 0 {
-      world.check(tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")
+      world.check(
+        tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")
     }
   }
 
@@ -237,6 +240,9 @@ final class Replica {
     }
     for (id, assigned) in owned where !assigned.isLeaving {
       world.check(machine.isPaused(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
+      // While it waits for room, it has not looked at the next record.
+      guard isRunning, assigned.notBefore > moment.time, machine.recordRoom() > 0 else { continue }
+      world.check(assigned.isPaused, "\(name) goes on polling \(id), though its next record is not due")
     }
     if let releaseBound {
       world.check(moment.instant <= releaseBound, "\(name) has not given back what was revoked")

@@ -171,7 +171,8 @@ final class SimulatedLaneApp {
   private func checkPool() {
     for connection in pool.connections where connection.isOpen {
       let open = requests.values.count { $0.connection == connection.id }
-      world.check(connection.streams == open, "a connection has \(open) streams and the pool counts \(connection.streams)")
+      world.check(
+        connection.streams == open, "a connection has \(open) streams and the pool counts \(connection.streams)")
     }
     world.check(
       pool.openCount <= pool.limits.maxConnections, "\(pool.openCount) connections are open")
