@@ -40,7 +40,7 @@ let package = Package(
       name: "martlet", dependencies: ["Service", "MockAPNs", "Kafka", "Transport", "APNs", "Wire"],
       swiftSettings: rules),
 
-    .target(name: "TestSupport", dependencies: ["Wire"], path: "Tests/TestSupport", swiftSettings: rules),
+    .target(name: "TestSupport", dependencies: ["Transport", "Wire"], path: "Tests/TestSupport", swiftSettings: rules),
     tests("WireTests", ["Wire"]),
     tests("APNsTests", ["APNs", "Wire"]),
     tests("DeliveryTests", ["Delivery", "APNs", "Wire"]),

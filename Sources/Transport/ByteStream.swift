@@ -48,7 +48,7 @@ package final class ByteStream: @unchecked Sendable {
 
   var state: State
   var descriptor: Int32 = -1
-  var connector: Connector?
+  var connector: (any Connecting)?
   var tls: TLSSession?
   var output = OutputBuffer()
   var interest: Interest = []
@@ -92,20 +92,27 @@ package final class ByteStream: @unchecked Sendable {
   /// Connects: looks the host up afresh, tries its addresses, and does the TLS handshake, all before `deadline`.
   ///
   /// Returns at once; the delegate hears `streamOpened`, or `streamClosed` with the reason.
-  /// - Parameter serverName: what the certificate must be for, and SNI; the endpoint's host unless given.
+  /// - Parameters:
+  ///   - proxy: makes the tunnel that the connection goes through; it looks the host up then. `nil`: none.
+  ///   - serverName: what the certificate must be for, and SNI; the endpoint's host unless given.
   package static func connect(
-    on loop: EventLoop, to endpoint: Endpoint, tls: TLSContext?, serverName: String? = nil, deadline: Instant,
-    delegate: any ByteStreamDelegate
+    on loop: EventLoop, to endpoint: Endpoint, through proxy: Proxy? = nil, tls: TLSContext?,
+    serverName: String? = nil, deadline: Instant, delegate: any ByteStreamDelegate
   ) -> ByteStream {
     let stream = ByteStream(
       loop: loop, peer: endpoint.description, serverName: serverName ?? endpoint.host, tls: tls, delegate: delegate)
     stream.timer = loop.schedule(at: deadline, stream)
-    stream.connector = Connector(loop: loop, endpoint: endpoint) { result in
+    let completion: Connector.Completion = { result in
       stream.connector = nil
       switch result {
       case .success(let descriptor): stream.adopt(descriptor)
       case .failure(let error): stream.finish(error)
       }
+    }
+    if let proxy, endpoint.path == nil {
+      stream.connector = ProxyTunnel(loop: loop, proxy: proxy, target: endpoint, completion: completion)
+    } else {
+      stream.connector = Connector(loop: loop, endpoint: endpoint, completion: completion)
     }
     return stream
   }

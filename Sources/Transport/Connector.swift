@@ -1,11 +1,18 @@
 import Glibc
 import Wire
 
+/// What a stream waits for before it has a descriptor.
+protocol Connecting: AnyObject {
+  /// For the message when the deadline passes.
+  var waitsFor: String { get }
+  func cancel()
+}
+
 /// Makes one TCP connection: looks the host up, tries its addresses in turn, each with a head start of 250 ms over the
 /// next (RFC 8305, section 5, in simple form), and keeps the first that answers.
 ///
 /// `@unchecked Sendable` holds because every method runs on the loop; only the reference crosses threads.
-final class Connector: EventHandler, TimerHandler, @unchecked Sendable {
+final class Connector: Connecting, EventHandler, TimerHandler, @unchecked Sendable {
   typealias Completion = (Result<Int32, TransportError>) -> Void
 
   private let loop: EventLoop
@@ -39,7 +46,6 @@ final class Connector: EventHandler, TimerHandler, @unchecked Sendable {
     loop.execute { self.resolved(.success(addresses)) }
   }
 
-  /// What it waits for, for the message when the deadline passes.
   var waitsFor: String { attempts.isEmpty ? "look-up" : "connect" }
 
   func cancel() {

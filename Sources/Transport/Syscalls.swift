@@ -47,6 +47,11 @@ enum Syscalls {
     retrying { unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0) }
   }
 
+  /// The same, but the bytes stay in the socket.
+  @unsafe static func peek(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+    retrying { unsafe recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK)) }
+  }
+
   /// Sends what the kernel takes. A broken connection answers `EPIPE` instead of raising `SIGPIPE`.
   @inline(__always)
   @unsafe static func send(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Transfer {

@@ -24,6 +24,8 @@ package struct TransportError: Error, Equatable, Sendable, CustomStringConvertib
     case applicationProtocol = "application_protocol"
     /// The peer broke the rules of a protocol above TLS.
     case protocolViolation = "protocol_violation"
+    /// An HTTP proxy answered a request for a tunnel, but not with success; `code` is the status.
+    case proxyRefused = "proxy_refused"
     /// A listener could not be bound.
     case bind
     /// A file could not be read.
@@ -49,7 +51,7 @@ package struct TransportError: Error, Equatable, Sendable, CustomStringConvertib
   package var subject: String
   /// The cause in words.
   package var cause: String
-  /// The `errno`, or OpenSSL's packed error code; 0 where there is none.
+  /// The `errno`, OpenSSL's packed error code, or a proxy's status; 0 where there is none.
   package var code: UInt
 
   package init(_ kind: Kind, _ subject: String, _ cause: String, code: UInt = 0) {
@@ -67,6 +69,8 @@ package struct TransportError: Error, Equatable, Sendable, CustomStringConvertib
   package var grade: Grade {
     switch kind {
     case .certificateRefused, .alert, .applicationProtocol, .bind, .file, .credential: .configuration
+    // 407: the proxy does not know us. Anything else may pass.
+    case .proxyRefused: code == 407 ? .configuration : .transient
     case .resolve, .connect, .timedOut, .reset, .endedEarly, .handshake, .protocolViolation, .system, .cancelled:
       .transient
     }

@@ -80,10 +80,11 @@ struct SettingsLoaderTests {
           consumerProperties: { 'fetch.wait.max.ms': 10 }, producerProperties: { 'linger.ms': 0.5 } },
         apps: { a: { bundleId: 'com.example.a', environment: 'sandbox', defaultExpiration: '1h', maxConnections: 2,
                      maxInFlight: 7, certificate: { file: 'apns.pem', keyFile: 'key.p8', passwordFile: 'password' },
-                     server: { host: 'mock', port: 2197, caFile: 'apns.pem' } } },
+                     server: { host: 'mock', port: 2197, caFile: 'apns.pem' }, proxy: { host: 'own' } } },
         delivery: { maxConnectionsPerApp: 1, maxStreamsPerConnection: 2, maxInFlight: 30, maxInFlightBytes: '2MiB',
                     maxInFlightPerApp: 5, attempts: 6, requestTimeout: '7s', connectTimeout: '8s', drainTimeout: '9s',
-                    commitInterval: '100ms', lanes: 3, retryBackoff: { initial: '1s', max: '2s' } },
+                    commitInterval: '100ms', lanes: 3, retryBackoff: { initial: '1s', max: '2s' },
+                    proxy: { host: 'proxy', port: 8080, usernameFile: 'password', passwordFile: 'password' } },
         http: { listen: '[::1]:0' }, log: { level: 'debug', format: 'text' } }
       """)
     let settings = loaded.settings
@@ -103,6 +104,9 @@ struct SettingsLoaderTests {
     #expect(app.maxConnections == 2 && app.maxInFlight == 7)
     #expect(app.certificate?.passwordFile == "\(fixture.files.path)/password")
     #expect(app.server?.host == "mock" && app.server?.port == 2197)
+    #expect(app.proxy?.host == "own" && app.proxy?.port == 3128 && app.proxy?.usernameFile == nil)
+    #expect(settings.delivery.proxy?.host == "proxy" && settings.delivery.proxy?.port == 8080)
+    #expect(settings.delivery.proxy?.passwordFile == "\(fixture.files.path)/password")
     #expect(settings.delivery.maxInFlightBytes == 2_097_152)
     #expect(settings.delivery.commitInterval == .milliseconds(100))
     #expect(settings.delivery.lanes == 3 && settings.delivery.maxStreamsPerConnection == 2)
@@ -174,6 +178,14 @@ struct SettingsLoaderTests {
     (
       "bundleId: 'c', certificate: { file: 'apns.pem' }, server: { host: 'https://a' }", "apps.shop.server.host",
       "not allowed"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, proxy: { host: 'a', password: 'x' }",
+      "apps.shop.proxy.password", "passwordFile"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, proxy: { host: 'a', passwordFile: 'key.p8' }",
+      "apps.shop.proxy", "without a user name"
     ),
     ("bundleId: 'c d', certificate: { file: 'apns.pem' }", "apps.shop.bundleId", "not allowed"),
   ])

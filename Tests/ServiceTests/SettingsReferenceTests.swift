@@ -28,6 +28,8 @@ struct SettingsReferenceTests {
     #expect(entries("apps.<name>.token") == properties(TokenSettings()))
     #expect(entries("apps.<name>.certificate") == properties(CertificateSettings()))
     #expect(entries("apps.<name>.server") == properties(ServerSettings()))
+    #expect(entries("apps.<name>.proxy") == properties(ProxySettings()))
+    #expect(entries("delivery.proxy") == properties(ProxySettings()))
     #expect(entries("delivery") == properties(DeliverySettings()))
     #expect(entries("delivery.retryBackoff") == properties(BackoffSettings()))
     #expect(entries("http") == properties(HTTPSettings()))

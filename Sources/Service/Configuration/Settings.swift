@@ -63,6 +63,8 @@ package struct AppSettings: Sendable {
   package var token: TokenSettings?
   package var certificate: CertificateSettings?
   package var server: ServerSettings?
+  /// `nil`: as `delivery` says.
+  package var proxy: ProxySettings?
   /// Of Apple's hosts: 443 or 2197.
   package var port = 443
   package var defaultExpiration: Duration?
@@ -118,6 +120,16 @@ package struct ServerSettings: Sendable {
   }
 }
 
+/// The HTTP proxy that connections to APNs go through.
+package struct ProxySettings: Sendable {
+  package var host = ""
+  package var port = 3128
+  package var usernameFile: String?
+  package var passwordFile: String?
+
+  package init() {}
+}
+
 /// `delivery`: the bounds of connections, flight, attempts and time.
 package struct DeliverySettings: Sendable {
   package var maxConnectionsPerApp = 4
@@ -135,6 +147,8 @@ package struct DeliverySettings: Sendable {
   package var retryBackoff = BackoffSettings()
   /// How long after its request a notification that cannot be sent at all is given up.
   package var giveUpAfter = Duration.seconds(3600)
+  /// `nil`: connections go straight to APNs.
+  package var proxy: ProxySettings?
 }
 
 /// `delivery.retryBackoff`: the waits between attempts.

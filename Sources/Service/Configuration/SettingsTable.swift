@@ -59,6 +59,7 @@ extension AppSettings {
       .optionalGroup("token", \.token, TokenSettings.group),
       .optionalGroup("certificate", \.certificate, CertificateSettings.group),
       .optionalGroup("server", \.server, ServerSettings.group),
+      .optionalGroup("proxy", \.proxy, ProxySettings.group),
       .value("port", \.port, .integer(1...65_535), "The port at Apple's hosts: 443, or 2197 where 443 is not open."),
       .optional(
         "defaultExpiration", \.defaultExpiration, .duration(.zero...(.seconds(30 * 86_400))),
@@ -134,6 +135,33 @@ extension ServerSettings {
     ])
 }
 
+extension ProxySettings {
+  static let group = SettingGroup(
+    defaults: ProxySettings(),
+    fields: [
+      .value(
+        "host", \.host, .host, isRequired: true,
+        "The HTTP proxy that connections to APNs go through (`CONNECT`). That of an app takes the place of that under "
+          + "`delivery`. Kafka is not reached through it."),
+      .value("port", \.port, .integer(1...65_535), "Its port."),
+      .optional(
+        "usernameFile", \.usernameFile, .file,
+        "A file that holds the user name for the proxy (basic authentication). Absent: the proxy asks for none."),
+      .optional("passwordFile", \.passwordFile, .file, "A file that holds the password for the proxy."),
+    ],
+    refused: [
+      "username": inlineSecret("usernameFile"), "user": inlineSecret("usernameFile"),
+      "password": inlineSecret("passwordFile"),
+    ],
+    check: { proxy, value, path, context in
+      if proxy.passwordFile != nil, proxy.usernameFile == nil {
+        context.report(
+          "a password without a user name", at: path, offset: value.offset, found: "passwordFile alone",
+          allowed: "usernameFile too")
+      }
+    })
+}
+
 extension DeliverySettings {
   static let group = SettingGroup(
     defaults: DeliverySettings(),
@@ -172,6 +200,7 @@ extension DeliverySettings {
       .value(
         "giveUpAfter", \.giveUpAfter, .duration(.seconds(1)...(.seconds(604_800))),
         "How long after its request a notification whose app cannot be reached is given up."),
+      .optionalGroup("proxy", \.proxy, ProxySettings.group),
     ],
     check: { delivery, value, path, context in
       if delivery.maxInFlightPerApp > delivery.maxInFlight, let member = value.member("maxInFlightPerApp") {

@@ -63,8 +63,8 @@ struct AppLoader {
     let server = endpoint(of: app)
     return AppRuntime(
       name: app.name, bundleID: app.bundleID,
-      endpoint: Endpoint(host: server.host, port: server.port), authority: server.authority, tls: tls,
-      credentials: credentials, limits: limits(of: app))
+      endpoint: Endpoint(host: server.host, port: server.port), proxy: try proxy(of: app),
+      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app))
   }
 
   private mutating func source(of token: TokenSettings) throws(TransportError) -> TokenSource {
@@ -90,6 +90,15 @@ struct AppLoader {
     }
     return APNsEndpoint(
       app.environment == .production ? .production : .sandbox, port: UInt16(clamping: app.port))
+  }
+
+  /// The app's own proxy, or that of all apps.
+  private func proxy(of app: AppSettings) throws -> Proxy? {
+    guard let settings = app.proxy ?? delivery.proxy else { return nil }
+    return Proxy(
+      Endpoint(host: settings.host, port: UInt16(clamping: settings.port)),
+      username: try settings.usernameFile.map { try FileProbe.line($0) },
+      password: try settings.passwordFile.map { try FileProbe.line($0) } ?? "")
   }
 
   /// An app's connections are shared out among the lanes that it may use, never more than it may have in all.

@@ -9,6 +9,8 @@ final class AppRuntime: Sendable {
   let name: String
   let bundleID: String
   let endpoint: Endpoint
+  /// What connections go through; `nil`: straight.
+  let proxy: Proxy?
   /// The value of `:authority`.
   let authority: [UInt8]
   let tls: TLSContext
@@ -16,12 +18,13 @@ final class AppRuntime: Sendable {
   let limits: PoolLimits
 
   init(
-    name: String, bundleID: String, endpoint: Endpoint, authority: String, tls: TLSContext,
+    name: String, bundleID: String, endpoint: Endpoint, proxy: Proxy?, authority: String, tls: TLSContext,
     credentials: AppCredentials, limits: PoolLimits
   ) {
     self.name = name
     self.bundleID = bundleID
     self.endpoint = endpoint
+    self.proxy = proxy
     self.authority = Array(authority.utf8)
     self.tls = tls
     self.credentials = credentials

@@ -122,8 +122,8 @@ final class LaneApp {
     limits.concurrentStreams = runtime.limits.maxStreamsPerConnection
     do {
       connection.client = try HTTP2Client.connect(
-        on: lane.loop, to: runtime.endpoint, tls: runtime.tls, deadline: now + runtime.limits.connectTimeout,
-        limits: limits, delegate: connection)
+        on: lane.loop, to: runtime.endpoint, through: runtime.proxy, tls: runtime.tls,
+        deadline: now + runtime.limits.connectTimeout, limits: limits, delegate: connection)
     } catch {
       closed(connection, error)
     }

@@ -76,7 +76,7 @@ final class LaneConnection: HTTP2ClientDelegate {
 extension ConnectionFailure {
   init(_ error: TransportError?) {
     switch error?.kind {
-    case .resolve, .connect, .timedOut, .system, .bind, .cancelled: self = .unreachable
+    case .resolve, .connect, .timedOut, .proxyRefused, .system, .bind, .cancelled: self = .unreachable
     case .handshake, .certificateRefused, .applicationProtocol: self = .tls
     case .alert, .file, .credential: self = .credentials
     case .reset, .endedEarly, .protocolViolation, nil: self = .closed
