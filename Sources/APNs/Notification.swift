@@ -19,7 +19,7 @@ package struct Notification: Sendable {
   package var expiration: Int64?
   /// Empty: none. At most 64 bytes.
   package var collapseID: ByteRange
-  /// A topic given by the request; empty: the app's bundle id with the suffix of the push type.
+  /// A topic given by the request, or by the configuration for a push type that only it knows; empty: the app's bundle id with the suffix of the push type.
   package var topic: ByteRange
   /// The same for every attempt, also after a crash.
   package var apnsID: UUID

@@ -14,10 +14,12 @@ package struct AppRules: Hashable, Sendable {
   package var maxInFlight: Int?
   /// How many lanes it may use, so that it does not open more connections than it may; `nil`: as many as all apps.
   package var maxLanes: Int?
+  /// Push types that `PushType` does not know, and what is put behind the bundle id for the topic of each.
+  package var pushTypes: [String: String]
 
   package init(
     name: String, bundleID: String, environment: Environment, defaultExpiration: Duration? = nil,
-    maxInFlight: Int? = nil, maxLanes: Int? = nil
+    maxInFlight: Int? = nil, maxLanes: Int? = nil, pushTypes: [String: String] = [:]
   ) {
     self.name = name
     self.bundleID = bundleID
@@ -25,6 +27,7 @@ package struct AppRules: Hashable, Sendable {
     self.defaultExpiration = defaultExpiration
     self.maxInFlight = maxInFlight
     self.maxLanes = maxLanes
+    self.pushTypes = pushTypes
   }
 }
 
@@ -42,6 +45,8 @@ package struct AppTable: Sendable {
     var name: [UInt8]
     /// The default topic of each push type, by its raw value.
     var topics: [[UInt8]]
+    /// That of each push type that only the configuration knows; a few at most.
+    var otherTopics: [(type: [UInt8], topic: [UInt8])]
     var isRemoved: Bool
   }
 
@@ -94,6 +99,13 @@ package struct AppTable: Sendable {
     entries[Int(app.value)].topics[Int(type.rawValue)]
   }
 
+  /// The same for a push type that only the configuration knows; `nil` where it does not either.
+  package func topic(for app: AppIndex, typeNamed name: Span<UInt8>) -> [UInt8]? {
+    let others = entries[Int(app.value)].otherTopics
+    for index in others.indices where Self.equal(others[index].type, name) { return others[index].topic }
+    return nil
+  }
+
   /// Adds an app, or replaces the rules of the one with that name (also of a removed one, which is then back).
   @discardableResult
   package mutating func update(_ rules: AppRules) -> AppIndex {
@@ -139,7 +151,10 @@ package struct AppTable: Sendable {
 
   private static func entry(_ rules: AppRules, _ name: [UInt8]) -> Entry {
     let topics = PushType.allCases.map { Array($0.topic(bundleID: rules.bundleID).utf8) }
-    return Entry(rules: rules, name: name, topics: topics, isRemoved: false)
+    let others = rules.pushTypes.map { type, suffix in
+      (type: Array(type.utf8), topic: Array((rules.bundleID + suffix).utf8))
+    }
+    return Entry(rules: rules, name: name, topics: topics, otherTopics: others, isRemoved: false)
   }
 
   private mutating func rebuild(slotCount: Int) {

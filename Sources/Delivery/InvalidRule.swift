@@ -10,7 +10,8 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   case unknownApp = "UnknownApp"
   /// The token is not an even number of 2 to 200 hex digits, there are both forms of it, or `tokens` is empty.
   case badToken = "BadToken"
-  /// The push type is unknown and the request names no topic, or it is no lower-case word.
+  /// The push type is unknown, to the app's configuration too, and the request names no topic; or it is no lower-case
+  /// word.
   case badPushType = "BadPushType"
   /// The priority is not 10, 5 or 1, or it is 10 for a push type that forbids it.
   case badPriority = "BadPriority"

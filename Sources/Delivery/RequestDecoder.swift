@@ -30,13 +30,16 @@ package struct RequestDecoder: Sendable {
     guard let value = record.body.value else { return .tombstone }
     let deferral = deferral(of: record)
     var fields = RequestFields(form: .headers, tokenItems: exchange(&tokenItems, with: []))
-    let checked: CheckedFields
+    var checked: CheckedFields
     do {
       try Self.read(&fields, value, &record.body)
       checked = try fields.check(in: record.body.storage.span, apps: apps)
     } catch {
       recycle(&fields)
       return .invalid(Self.invalid(error, fields, record.body, deferral))
+    }
+    if checked.topic.isEmpty, checked.pushType == .other {
+      checked.topic = Self.addTopic(apps, checked, to: &record.body.storage)
     }
     let requestedAt = deferral?.requestedAt ?? record.timestamp ?? now.time
     var request = Request(
@@ -129,6 +132,17 @@ package struct RequestDecoder: Sendable {
     request.tokens = tokens
     request.invalidItems = invalid
     return nil
+  }
+
+  /// Gives a push of a type that only the configuration knows its topic, as if the request had said it. The record's
+  /// buffer grows for that, which such pushes alone pay for.
+  private static func addTopic(
+    _ apps: borrowing AppTable, _ checked: CheckedFields, to storage: inout [UInt8]
+  ) -> ByteRange {
+    let topic = apps.topic(for: checked.app, typeNamed: storage.span.extracting(checked.pushTypeName.indices)) ?? []
+    let start = storage.count
+    storage += topic
+    return ByteRange(start, storage.count)
   }
 
   /// The timestamp is the producer's and may be anything; the sum stays within what a request may say itself. It never

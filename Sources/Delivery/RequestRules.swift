@@ -43,7 +43,7 @@ extension RequestFields {
     checked.token = try checkTokens(in: bytes)
     checked.payload = try checkPayload(in: bytes)
     checked.topic = try checkTopic(in: bytes)
-    try checkPushType(in: bytes, &checked)
+    try checkPushType(in: bytes, apps, &checked)
     checked.priority = try checkPriority(in: bytes, checked.pushType)
     checked.expiration = try checkExpiration(in: bytes)
     checked.collapseID = try checkCollapseID(in: bytes)
@@ -143,7 +143,9 @@ extension RequestFields {
     return range
   }
 
-  private func checkPushType(in bytes: Span<UInt8>, _ checked: inout CheckedFields) throws(Violation) {
+  private func checkPushType(
+    in bytes: Span<UInt8>, _ apps: borrowing AppTable, _ checked: inout CheckedFields
+  ) throws(Violation) {
     guard let range = try text(.pushType, in: bytes) else { return }
     guard let type = PushType(bytes.extracting(range.indices)) else {
       throw violation(.pushType, "must be a lower-case name such as alert or background", in: bytes)
@@ -151,10 +153,13 @@ extension RequestFields {
     checked.pushType = type
     checked.priority = type.defaultPriority
     guard type == .other else { return }
-    guard !checked.topic.isEmpty else {
+    let name = bytes.extracting(range.indices)
+    guard !checked.topic.isEmpty || apps.topic(for: checked.app, typeNamed: name) != nil else {
       let known = PushType.allCases.filter { $0 != .other }.map(\.name).joined(separator: ", ")
       throw violation(
-        .pushType, "must be one of \(known), or \(name(of: .topic)) must be given too", in: bytes)
+        .pushType,
+        "must be one of \(known), or one of the app's pushTypes, or \(self.name(of: .topic)) must be given too",
+        in: bytes)
     }
     checked.pushTypeName = range
   }

@@ -215,7 +215,8 @@ extension AppRules {
     self.init(
       name: settings.name, bundleID: settings.bundleID, environment: settings.environment,
       defaultExpiration: settings.defaultExpiration, maxInFlight: settings.maxInFlight,
-      maxLanes: settings.maxConnections)
+      maxLanes: settings.maxConnections,
+      pushTypes: Dictionary(settings.pushTypes.map { ($0.name, $0.topicSuffix) }, uniquingKeysWith: { $1 }))
   }
 }
 

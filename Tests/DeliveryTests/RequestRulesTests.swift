@@ -145,6 +145,25 @@ private func nested(_ depth: Int) -> String {
     #expect(topic == "com.example.shop" + type.topicSuffix)
   }
 
+  @Test(
+    arguments: [("newtype", "com.example.bank.x"), ("plain-type", "com.example.bank")], RequestSample.Form.allCases)
+  func `a configured push type brings its topic`(
+    _ row: (type: String, topic: String), _ form: RequestSample.Form
+  ) throws {
+    let bench = DecoderBench()
+    let sample = good.with("app", .text("bank")).with("push_type", .text(row.type))
+    let request = try #require(bench.request(sample.record(form)))
+    #expect(request.notification.pushType == .other)
+    #expect(request.text(request.notification.pushTypeName) == row.type)
+    #expect(request.text(request.notification.topic) == row.topic)
+    #expect(request.text(request.notification.token) == "ab12")
+    #expect(request.payload == Array(#"{"aps":{"alert":"Hi"}}"#.utf8))
+    // What the request says itself goes first, and another app knows nothing of it.
+    let own = try #require(bench.request(sample.with("topic", .text("com.own")).record(form)))
+    #expect(own.text(own.notification.topic) == "com.own")
+    #expect(bench.invalid(sample.with("app", .text("shop")).record(form))?.rule == .badPushType)
+  }
+
   @Test(arguments: RequestSample.Form.allCases)
   func `every field arrives`(_ form: RequestSample.Form) throws {
     let bench = DecoderBench()

@@ -99,7 +99,8 @@ final class DecoderBench {
   var apps = AppTable([
     AppRules(name: "shop", bundleID: "com.example.shop", environment: .production),
     AppRules(
-      name: "bank", bundleID: "com.example.bank", environment: .sandbox, defaultExpiration: .seconds(3600)),
+      name: "bank", bundleID: "com.example.bank", environment: .sandbox, defaultExpiration: .seconds(3600),
+      pushTypes: ["newtype": ".x", "plain-type": ""]),
   ])
   var decoder = RequestDecoder(topics: DecoderBench.topics, deferredTopic: "push.deferred")
 

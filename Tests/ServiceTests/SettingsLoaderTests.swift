@@ -80,7 +80,8 @@ struct SettingsLoaderTests {
           consumerProperties: { 'fetch.wait.max.ms': 10 }, producerProperties: { 'linger.ms': 0.5 } },
         apps: { a: { bundleId: 'com.example.a', environment: 'sandbox', defaultExpiration: '1h', maxConnections: 2,
                      maxInFlight: 7, certificate: { file: 'apns.pem', keyFile: 'key.p8', passwordFile: 'password' },
-                     server: { host: 'mock', port: 2197, caFile: 'apns.pem' }, proxy: { host: 'own' } } },
+                     server: { host: 'mock', port: 2197, caFile: 'apns.pem' }, proxy: { host: 'own' },
+                     pushTypes: { newtype: { topicSuffix: '.x' }, 'plain-type': { topicSuffix: '' } } } },
         delivery: { maxConnectionsPerApp: 1, maxStreamsPerConnection: 2, maxInFlight: 30, maxInFlightBytes: '2MiB',
                     maxInFlightPerApp: 5, attempts: 6, requestTimeout: '7s', connectTimeout: '8s', drainTimeout: '9s',
                     commitInterval: '100ms', lanes: 3, retryBackoff: { initial: '1s', max: '2s' },
@@ -104,6 +105,7 @@ struct SettingsLoaderTests {
     #expect(app.maxConnections == 2 && app.maxInFlight == 7)
     #expect(app.certificate?.passwordFile == "\(fixture.files.path)/password")
     #expect(app.server?.host == "mock" && app.server?.port == 2197)
+    #expect(AppRules(app).pushTypes == ["newtype": ".x", "plain-type": ""])
     #expect(app.proxy?.host == "own" && app.proxy?.port == 3128 && app.proxy?.usernameFile == nil)
     #expect(settings.delivery.proxy?.host == "proxy" && settings.delivery.proxy?.port == 8080)
     #expect(settings.delivery.proxy?.passwordFile == "\(fixture.files.path)/password")
@@ -178,6 +180,22 @@ struct SettingsLoaderTests {
     (
       "bundleId: 'c', certificate: { file: 'apns.pem' }, server: { host: 'https://a' }", "apps.shop.server.host",
       "not allowed"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, pushTypes: { alert: { topicSuffix: '.x' } }",
+      "apps.shop.pushTypes.alert", "knows the push type itself"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, pushTypes: { New: { topicSuffix: '.x' } }",
+      "apps.shop.pushTypes.New", "not allowed"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, pushTypes: { new: { topicSuffix: 'x y' } }",
+      "apps.shop.pushTypes.new.topicSuffix", "not allowed"
+    ),
+    (
+      "bundleId: 'c', certificate: { file: 'apns.pem' }, pushTypes: { new: {} }", "apps.shop.pushTypes.new.topicSuffix",
+      "missing"
     ),
     (
       "bundleId: 'c', certificate: { file: 'apns.pem' }, proxy: { host: 'a', password: 'x' }",

@@ -49,7 +49,8 @@ import Wire
 
   @Test func whatFollowsTheAnswerBelongsToTheTarget() throws {
     let fixture = try LoopFixture()
-    let proxy = try ConnectProxy([.text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 201 x\r\na: b\r\n\r\nHTTP/1.1 greeting")])
+    let proxy = try ConnectProxy([.text("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 201 x\r\na: b\r\n\r\nHTTP/1.1 greeting")]
+    )
     defer { proxy.stop() }
     let recorder = Recorder(opened: { stream in write(" echo", to: stream) })
     connect(fixture, to: Endpoint(host: "target", port: 1), through: Proxy(proxy.endpoint), recorder)

@@ -1,3 +1,4 @@
+internal import APNs
 internal import Kafka
 
 /// The kinds of text that have rules of their own.
@@ -25,6 +26,10 @@ extension SettingType where Value == String {
     (1...255).contains(id.utf8.count) && id.utf8.allSatisfy(isNameByte)
   }
 
+  static let topicSuffix = text("a dot and letters, digits, dots, hyphens, or nothing", name: "suffix") { suffix in
+    suffix.isEmpty || (suffix.utf8.count <= 100 && suffix.hasPrefix(".") && suffix.utf8.allSatisfy(isNameByte))
+  }
+
   /// Apple's ids of keys and teams. Others than 10 capitals and digits are odd, but Apple promises no form.
   static let appleID = Self(name: "Apple id", allowed: "10 capital letters and digits") { value, path, context in
     let allowed = "10 capital letters and digits"
@@ -45,6 +50,33 @@ extension SettingType where Value == String {
 
   static func isNameByte(_ byte: UInt8) -> Bool {
     (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || [0x2D, 0x2E, 0x5F].contains(byte)
+  }
+}
+
+extension SettingType where Value == [PushTypeSettings] {
+  /// An object with one push type under each name.
+  static let pushTypes = Self(name: "object", allowed: "names of push types, each with { topicSuffix: \"…\" }") {
+    value, path, context in
+    guard case .object(let members) = value.content else {
+      context.mismatch("wrong type", value, at: path, allowed: "an object of push types")
+      return nil
+    }
+    return members.map { member in
+      let memberPath = SettingPath.join(path, member.key)
+      if PushType(member.key) != .other {
+        let isKnown = PushType(member.key) != nil
+        context.report(
+          isKnown ? "this version knows the push type itself" : "not allowed as the name of a push type",
+          at: memberPath, offset: member.keyOffset, found: "\"\(member.key.prefix(60))\"",
+          allowed: "lower-case letters, digits and hyphens, at most \(PushType.longestName), and no known push type")
+      }
+      var type = PushTypeSettings()
+      type.name = member.key
+      PushTypeSettings.group.read(member.value, at: memberPath, into: &type, &context)
+      return type
+    }
+  } text: {
+    $0.isEmpty ? "{}" : "{…}"
   }
 }
 

@@ -68,12 +68,24 @@ package struct AppSettings: Sendable {
   /// Of Apple's hosts: 443 or 2197.
   package var port = 443
   package var defaultExpiration: Duration?
+  /// Those that this version does not know.
+  package var pushTypes: [PushTypeSettings] = []
   /// `nil`: as `delivery` says.
   package var maxConnections: Int?
   package var maxInFlight: Int?
 
   /// The environment's word in the configuration and in records.
   package var environmentName: String { environment.rawValue }
+
+  package init() {}
+}
+
+/// A push type that Apple has added after this version.
+package struct PushTypeSettings: Sendable {
+  /// Its key.
+  package var name = ""
+  /// Behind the bundle id; may be empty.
+  package var topicSuffix = ""
 
   package init() {}
 }

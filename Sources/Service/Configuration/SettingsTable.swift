@@ -65,6 +65,10 @@ extension AppSettings {
         "defaultExpiration", \.defaultExpiration, .duration(.zero...(.seconds(30 * 86_400))),
         "How long after the request's time APNs keeps trying, where the request does not say. `\"0s\"`: it tries once. "
           + "Absent: Apple decides."),
+      .value(
+        "pushTypes", \.pushTypes, .pushTypes,
+        "Push types that are newer than this version, each with what is put behind the bundle id to make its topic: "
+          + "`{ newtype: { topicSuffix: \".x\" } }`. Requests of such a type need not name their topic then."),
       .optional(
         "maxConnections", \.maxConnections, .integer(1...100), "In place of `delivery.maxConnectionsPerApp`."),
       .optional("maxInFlight", \.maxInFlight, .integer(1...1_000_000), "In place of `delivery.maxInFlightPerApp`."),
@@ -93,6 +97,16 @@ extension AppSettings {
         allowed: "server.port")
     }
   }
+}
+
+extension PushTypeSettings {
+  static let group = SettingGroup(
+    defaults: PushTypeSettings(),
+    fields: [
+      .value(
+        "topicSuffix", \.topicSuffix, .topicSuffix, isRequired: true,
+        "What is put behind the bundle id; empty: nothing.")
+    ])
 }
 
 extension TokenSettings {
