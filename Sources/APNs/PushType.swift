@@ -97,6 +97,16 @@ extension PushType {
     }
   }
 
+  private static let suffixes = allCases.map(\.topicSuffix).filter { !$0.isEmpty }
+
+  /// The suffix of a known push type that a topic ends in; `nil` where it has none.
+  package static func knownSuffix(of topic: Span<UInt8>) -> String? {
+    suffixes.first { suffix in
+      let count = suffix.utf8.count
+      return topic.count > count && topic.extracting((topic.count - count)...).spells(suffix)
+    }
+  }
+
   /// Whether the topic does not follow from the bundle id: that of `mdm` is the UID in the subject of the MDM push
   /// certificate, that of `other` is unknown. Such a push should name its topic itself.
   package var hasFreeTopic: Bool { self == .mdm || self == .other }

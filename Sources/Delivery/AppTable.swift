@@ -106,6 +106,11 @@ package struct AppTable: Sendable {
     return nil
   }
 
+  /// Whether a topic is the app's bundle id itself.
+  func isBundleID(_ topic: Span<UInt8>, of app: AppIndex) -> Bool {
+    Self.equal(self.topic(for: app, .alert), topic)
+  }
+
   /// Adds an app, or replaces the rules of the one with that name (also of a removed one, which is then back).
   @discardableResult
   package mutating func update(_ rules: AppRules) -> AppIndex {

@@ -21,7 +21,7 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   case badCollapseID = "BadCollapseId"
   /// The id is empty, over 128 bytes, or has control characters.
   case badID = "BadId"
-  /// The topic is empty, over 255 bytes, or not printable ASCII.
+  /// The topic is empty, over 255 bytes, not printable ASCII, or ends in the suffix of another push type.
   case badTopic = "BadTopic"
   /// The payload is no JSON object.
   case badPayload = "BadPayload"

@@ -44,6 +44,7 @@ extension RequestFields {
     checked.payload = try checkPayload(in: bytes)
     checked.topic = try checkTopic(in: bytes)
     try checkPushType(in: bytes, apps, &checked)
+    try checkSuffix(in: bytes, apps, checked)
     checked.priority = try checkPriority(in: bytes, checked.pushType)
     checked.expiration = try checkExpiration(in: bytes)
     checked.collapseID = try checkCollapseID(in: bytes)
@@ -162,6 +163,19 @@ extension RequestFields {
         in: bytes)
     }
     checked.pushTypeName = range
+  }
+
+  /// APNs refuses a topic that belongs to another push type. A bundle id may look like such a topic; `mdm` and types
+  /// that are not known may have any.
+  private func checkSuffix(
+    in bytes: Span<UInt8>, _ apps: borrowing AppTable, _ checked: CheckedFields
+  ) throws(Violation) {
+    guard !checked.topic.isEmpty, !checked.pushType.hasFreeTopic else { return }
+    let topic = bytes.extracting(checked.topic.indices)
+    guard let suffix = PushType.knownSuffix(of: topic), suffix != checked.pushType.topicSuffix,
+      !apps.isBundleID(topic, of: checked.app)
+    else { return }
+    throw violation(.topic, "must not end in \(suffix) for the push type \(checked.pushType.name)", in: bytes)
   }
 
   private func checkPriority(in bytes: Span<UInt8>, _ type: PushType) throws(Violation) -> UInt8 {

@@ -66,4 +66,10 @@ import Testing
   @Test func namesAreBounded() {
     #expect(PushType(String(repeating: "x", count: 33)) == nil)
   }
+
+  @Test func aTopicTellsItsPushType() {
+    func suffix(_ topic: String) -> String? { PushType.knownSuffix(of: Array(topic.utf8).span) }
+    for row in Self.rows where !row.type.topicSuffix.isEmpty { #expect(suffix(row.topic) == row.type.topicSuffix) }
+    for topic in ["com.ex.app", "", ".voip", "com.ex.voip-pttx", "voip"] { #expect(suffix(topic) == nil) }
+  }
 }

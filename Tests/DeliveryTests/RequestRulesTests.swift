@@ -117,7 +117,20 @@ let ruleCases: [RuleCase] = [
   RuleCase("topic with a blank", field("topic", "com.example shop"), breaks: .badTopic),
   RuleCase("topic beyond ASCII", field("topic", "com.exämple"), breaks: .badTopic),
   RuleCase("topic with a delete", field("topic", "com\u{7f}"), breaks: .badTopic),
+  RuleCase("topic of the push type", typed("voip", "com.example.shop.voip"), breaks: nil),
+  RuleCase("topic of another type", typed("voip", "com.ex.app.push-type.liveactivity"), breaks: .badTopic),
+  RuleCase("topic of another type for alert", typed("alert", "com.example.shop.voip-ptt"), breaks: .badTopic),
+  RuleCase("topic of another type by default", field("topic", "com.example.shop.voip"), breaks: .badTopic),
+  RuleCase("topic of another app", typed("widgets", "com.other.push-type.widgets"), breaks: nil),
+  RuleCase("topic that is a bare suffix", typed("alert", ".voip"), breaks: nil),
+  RuleCase("topic without the suffix", typed("voip", "com.example.shop"), breaks: nil),
+  RuleCase("topic of mdm", typed("mdm", "com.apple.mgmt.External.voip"), breaks: nil),
+  RuleCase("topic of an unknown type", typed("brandnew", "com.example.shop.voip"), breaks: nil),
 ]
+
+private func typed(_ type: String, _ topic: String) -> RequestSample {
+  field("push_type", type).with("topic", .text(topic))
+}
 
 private func nested(_ depth: Int) -> String {
   text(depth, of: #"{"a":"#) + "1" + text(depth, of: "}")
@@ -162,6 +175,13 @@ private func nested(_ depth: Int) -> String {
     let own = try #require(bench.request(sample.with("topic", .text("com.own")).record(form)))
     #expect(own.text(own.notification.topic) == "com.own")
     #expect(bench.invalid(sample.with("app", .text("shop")).record(form))?.rule == .badPushType)
+  }
+
+  @Test func `an app whose bundle id looks like a topic may name it`() throws {
+    let bench = DecoderBench()
+    bench.apps.update(AppRules(name: "shop", bundleID: "com.acme.voip", environment: .production))
+    #expect(bench.request(typed("alert", "com.acme.voip").record(.json)) != nil)
+    #expect(bench.invalid(typed("alert", "com.other.voip").record(.json))?.rule == .badTopic)
   }
 
   @Test(arguments: RequestSample.Form.allCases)
@@ -234,6 +254,10 @@ private func nested(_ depth: Int) -> String {
     ),
     (good.with("token", nil).with("colour", .text("ab")), "token: is required"),
     (good.with("app", .raw("null")), "app: is required; found null"),
+    (
+      typed("voip", "com.a.push-type.liveactivity"),
+      "topic: must not end in .push-type.liveactivity for the push type voip; found \"com.a.push-type.liveactivity\""
+    ),
     (field("app", "nobody"), "app: must name a configured app; found \"nobody\""),
     (good.with(payload: "[1,2]"), "payload: must be a JSON object; found an array"),
     (
