@@ -13,6 +13,8 @@ package enum DeliveryEvent: Sendable {
   /// It waits on the deferred topic.
   case parked(AppIndex)
   case breaker(AppIndex, AppHealth.Change)
+  /// Most of an app's tokens are called bad, or no longer.
+  case environment(AppIndex, EnvironmentGuard.Change)
   /// Kafka refused a record for good; `isFinal` when its shortened form was refused too and nothing more can be done.
   case publicationRefused(OutputTopic, Source, text: String, isFinal: Bool)
   /// A record was not stored and is produced again.

@@ -19,6 +19,11 @@ extension DeliveryMachine {
     let slot = outcome.slot
     count(outcome, app, at: moment)
     note(outcome.result, of: app, at: moment)
+    if case .answered(let response) = outcome.result, pushes[slot].subject.attempts == 1,
+      let change = environments[Int(app.value)].note(response)
+    {
+      events.append(.environment(app, change))
+    }
     let facts = RetryPolicy.Facts(
       attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent,
       expiration: pushes[slot].subject.notification.expiration, requestedAt: pushes[slot].subject.requestedAt)
@@ -82,6 +87,13 @@ extension DeliveryMachine {
     if let change { events.append(.breaker(app, change)) }
   }
 
+  /// What was said in another environment, or for another bundle id, tells nothing any more.
+  mutating func forgetEnvironment(_ app: AppIndex) {
+    let wasSuspect = environments[Int(app.value)].isSuspect
+    environments[Int(app.value)] = EnvironmentGuard()
+    if wasSuspect { events.append(.environment(app, .cleared)) }
+  }
+
   // MARK: Ends
 
   /// The push leaves the lane's or the waiting state without an end.
@@ -112,7 +124,10 @@ extension DeliveryMachine {
     case .delivered, .expired, .failed: break
     }
     if pushes[slot].subject.app != nil || pushes[slot].subject.id != nil { publish(slot, to: .results) }
-    if isTokenDead { publish(slot, to: .invalidTokens) }
+    if isTokenDead {
+      pushes[slot].isSuspect = pushes[slot].subject.app.map { isSuspect($0) } ?? false
+      publish(slot, to: .invalidTokens)
+    }
     if pushes[slot].subject.app == nil { publish(slot, to: .deadLetters) }
     events.append(
       .finished(

@@ -50,8 +50,8 @@ extension DeliveryMachine {
         isShortened: isShortened, into: &outbox)
     case (.invalidTokens, .some(.rejected(let response))):
       encoder.invalidToken(
-        of: pushes[slot].subject, response: response, detectedAt: completedAt, apps: apps, slot: slot,
-        isShortened: isShortened, into: &outbox)
+        of: pushes[slot].subject, response: response, isSuspect: pushes[slot].isSuspect, detectedAt: completedAt,
+        apps: apps, slot: slot, isShortened: isShortened, into: &outbox)
     case (.deadLetters, .some(.invalid(let rule, let message))):
       encoder.deadLetter(
         of: pushes[slot].subject, rule: rule, message: message, failedAt: completedAt, slot: slot,

@@ -53,6 +53,8 @@ package struct DeliveryMachine: Sendable {
   var retries = RetryQueue()
   var router: Router
   var health: [AppHealth] = []
+  /// By app, like `health`.
+  var environments: [EnvironmentGuard] = []
   var random: SeededRandom
   var revocation: Revocation?
   var waitingForRoom: [WaitingPlace] = []
@@ -95,6 +97,8 @@ package struct DeliveryMachine: Sendable {
   package func inFlight(of app: AppIndex) -> Int { health[Int(app.value)].inFlight }
   /// Whether the app's breaker is open: it cannot be reached, or its credentials are refused.
   package func isBroken(_ app: AppIndex) -> Bool { health[Int(app.value)].isBroken }
+  /// Whether most of the app's tokens are called bad, as by the wrong environment.
+  package func isSuspect(_ app: AppIndex) -> Bool { environments[Int(app.value)].isSuspect }
   package var assignedPartitions: [PartitionID] { partitions.assigned }
   /// Whether the consumer was told to pause the partition.
   package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
@@ -156,8 +160,14 @@ package struct DeliveryMachine: Sendable {
 
   /// Takes a new table of apps; indices of apps that were there before stay theirs.
   package mutating func update(apps: AppTable) {
+    for index in environments.indices where index < apps.count {
+      let app = AppIndex(Int32(index))
+      let isSame = apps[app].environment == self.apps[app].environment && apps[app].bundleID == self.apps[app].bundleID
+      if !isSame { forgetEnvironment(app) }
+    }
     self.apps = apps
     while health.count < apps.count { health.append(AppHealth()) }
+    while environments.count < apps.count { environments.append(EnvironmentGuard()) }
     router.grow(appCount: apps.count)
   }
 }

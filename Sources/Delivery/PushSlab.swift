@@ -27,6 +27,8 @@ struct Push: Sendable {
   /// Set instead of `ending` when it was parked.
   var parkedUntil: UnixTime?
   var completedAt: UnixTime?
+  /// Whether its invalid-token event is to be taken with doubt.
+  var isSuspect = false
   /// The topics whose receipts are outstanding, a bit each.
   var awaited: UInt8 = 0
   /// The topics that refused the full record and get a shortened one.

@@ -115,6 +115,11 @@ struct RecordWriter {
     if let text { writer.string(text) } else { writer.null() }
   }
 
+  mutating func boolean(_ key: String, _ value: Bool) {
+    writer.key(key)
+    writer.bool(value)
+  }
+
   mutating func integer(_ key: String, _ value: Int64?) {
     writer.key(key)
     if let value { writer.integer(value) } else { writer.null() }

@@ -46,10 +46,13 @@ package struct ResultEncoder: Sendable {
   }
 
   /// The event about a token that APNs says is no longer good. Its key is the token exactly as it was received.
-  /// - Parameter response: the answer that said so; its reason and timestamp are told.
+  /// - Parameters:
+  ///   - response: the answer that said so; its reason and timestamp are told.
+  ///   - isSuspect: most tokens of the app are called bad just now, so that its environment is more likely to be wrong
+  ///     than this token. It becomes `suspect`, which is in every event: whoever deletes tokens should hold these back.
   package func invalidToken(
-    of subject: ResultSubject, response: Response, detectedAt: UnixTime, apps: borrowing AppTable, slot: PushSlot,
-    isShortened: Bool = false, into outbox: inout Outbox
+    of subject: ResultSubject, response: Response, isSuspect: Bool, detectedAt: UnixTime, apps: borrowing AppTable,
+    slot: PushSlot, isShortened: Bool = false, into outbox: inout Outbox
   ) {
     var record = RecordWriter(&outbox)
     let key = record.key(subject.notification.token, of: subject)
@@ -59,6 +62,7 @@ package struct ResultEncoder: Sendable {
     record.topic(of: subject, apps)
     record.text("environment", subject.app.map { apps[$0].environment.rawValue })
     record.text("reason", response.reasonText)
+    record.boolean("suspect", isSuspect)
     record.integer("unregistered_at", response.timestamp?.milliseconds)
     record.integer("requested_at", subject.requestedAt.milliseconds)
     record.integer("detected_at", detectedAt.milliseconds)

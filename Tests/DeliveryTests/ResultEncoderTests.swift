@@ -37,6 +37,7 @@ private struct EventDocument: Decodable {
   var topic: String
   var environment: String
   var reason: String
+  var suspect: Bool
   var unregisteredAt: Int64?
   var requestedAt: Int64
   var detectedAt: Int64
@@ -191,11 +192,11 @@ private struct EventDocument: Decodable {
     let response = Response(
       status: 410, reason: .expiredToken, timestamp: UnixTime(milliseconds: 1_780_000_000_001))
     let bare = Response(status: 400, reason: .badDeviceToken)
-    for (response, since) in [(response, 1_780_000_000_001 as Int64?), (bare, nil)] {
+    for (response, since, isSuspect) in [(response, 1_780_000_000_001 as Int64?, false), (bare, nil, true)] {
       outbox.removeAll()
       encoder.invalidToken(
-        of: subject, response: response, detectedAt: UnixTime(milliseconds: 9), apps: bench.apps, slot: Self.slot,
-        into: &outbox)
+        of: subject, response: response, isSuspect: isSuspect, detectedAt: UnixTime(milliseconds: 9), apps: bench.apps,
+        slot: Self.slot, into: &outbox)
       let item = outbox.items[0]
       #expect(item.topic == .invalidTokens)
       #expect(text(item.key) == "aBCd")
@@ -206,6 +207,7 @@ private struct EventDocument: Decodable {
       #expect(event.topic == "com.example.shop")
       #expect(event.environment == "production")
       #expect(event.reason == response.reason?.text)
+      #expect(event.suspect == isSuspect)
       #expect(event.unregisteredAt == since)
       #expect(event.requestedAt == 1_790_000_000_123)
       #expect(event.detectedAt == 9)

@@ -21,7 +21,7 @@ RESULT_FIELDS = {
     "requested_at", "completed_at", "source",
 }  # fmt: skip
 EVENT_FIELDS = {
-    "token", "app", "topic", "environment", "reason", "unregistered_at", "detected_at", "id", "source",
+    "token", "app", "topic", "environment", "reason", "suspect", "unregistered_at", "detected_at", "id", "source",
 }  # fmt: skip
 #: Times are in milliseconds; a test is over long before this many have passed.
 A_DAY = 86_400_000
@@ -85,6 +85,7 @@ def check_event(record: Incoming) -> dict[str, Any]:
     assert set(event) >= EVENT_FIELDS, EVENT_FIELDS - set(event)
     assert record.key == event["token"].encode(), "keyed by the token, for compaction"
     assert event["reason"] in EVENT_REASONS, event
+    assert isinstance(event["suspect"], bool), event
     assert event["unregistered_at"] is None or isinstance(event["unregistered_at"], int), event
     assert _recent(event["detected_at"]), event
     check_source(event["source"])

@@ -32,6 +32,21 @@ struct HealthAnswerTests {
   }
 
   @Test
+  func anAppWithANoteIsServedAndNamed() {
+    let board = HealthBoard()
+    board.setApps([HealthState.App(name: "a", fault: nil)])
+    board.setJoinedGroup(true)
+    board.setNote("look", ofApp: "a")
+    // A reload keeps it.
+    board.setApps([HealthState.App(name: "a", fault: nil), HealthState.App(name: "b", fault: nil)])
+    let answer = HealthAnswer.ready(board.snapshot(at: Instant(nanoseconds: 0)))
+    #expect(answer.status == 200)
+    #expect(Self.body(answer).contains(#","notes":[{"app":"a","note":"look"}]}"#))
+    board.setNote(nil, ofApp: "a")
+    #expect(!Self.body(HealthAnswer.ready(board.snapshot(at: Instant(nanoseconds: 0)))).contains("notes"))
+  }
+
+  @Test
   func aStuckLoopIsNamed() {
     let answer = HealthAnswer.live(Self.state(turned: .seconds(16)))
     #expect(answer.status == 503)

@@ -18,10 +18,13 @@ package struct HealthState: Sendable {
     package var name: String
     /// Why they cannot; `nil`: they can.
     package var fault: String?
+    /// What people should look at although they can; `nil`: nothing.
+    package var note: String?
 
-    package init(name: String, fault: String?) {
+    package init(name: String, fault: String?, note: String? = nil) {
       self.name = name
       self.fault = fault
+      self.note = note
     }
   }
 
@@ -112,6 +115,7 @@ package enum HealthAnswer {
     }
     writer.endArray()
     writeFaultyApps(state, &writer)
+    writeNotes(state, &writer)
     writer.endObject()
     return EndpointAnswer(
       status: isGood ? 200 : 503, contentType: "application/json", body: writer.take() + [UInt8(ascii: "\n")])
@@ -130,6 +134,22 @@ package enum HealthAnswer {
       writer.string(app.name)
       writer.key("why")
       writer.string(app.fault ?? "")
+      writer.endObject()
+    }
+    writer.endArray()
+  }
+
+  private static func writeNotes(_ state: HealthState, _ writer: inout JSONWriter) {
+    let noted = state.apps.filter { $0.note != nil }
+    guard !noted.isEmpty else { return }
+    writer.key("notes")
+    writer.beginArray()
+    for app in noted.prefix(mostApps) {
+      writer.beginObject()
+      writer.key("app")
+      writer.string(app.name)
+      writer.key("note")
+      writer.string(app.note ?? "")
       writer.endObject()
     }
     writer.endArray()

@@ -26,9 +26,11 @@ package final class HealthBoard: Sendable {
 
   /// The apps of the configuration that is in effect, and what is wrong with each.
   package func setApps(_ apps: [HealthState.App]) {
-    state.withLock {
-      $0.apps = apps
-      $0.isConfigured = true
+    state.withLock { state in
+      let earlier = Dictionary(state.apps.map { ($0.name, $0.note) }, uniquingKeysWith: { $1 })
+      state.apps = apps
+      for index in apps.indices { state.apps[index].note = earlier[apps[index].name] ?? nil }
+      state.isConfigured = true
     }
   }
 
@@ -36,6 +38,13 @@ package final class HealthBoard: Sendable {
   package func setFault(_ fault: String?, ofApp name: String) {
     state.withLock { state in
       for index in state.apps.indices where state.apps[index].name == name { state.apps[index].fault = fault }
+    }
+  }
+
+  /// Something that people should look at, while the app can be served; `nil`: nothing.
+  package func setNote(_ note: String?, ofApp name: String) {
+    state.withLock { state in
+      for index in state.apps.indices where state.apps[index].name == name { state.apps[index].note = note }
     }
   }
 

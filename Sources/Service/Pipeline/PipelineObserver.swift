@@ -58,6 +58,7 @@ struct PipelineObserver {
       if cause == .lost || cause == .timedOut { metrics.add(.resent, app: app) }
     case .parked(let app): metrics.add(.deferred, app: app)
     case .breaker(let app, let change): note(change, of: app)
+    case .environment(let app, let change): note(change, of: app)
     case .publicationRefused(let topic, let source, let text, let isFinal):
       metrics.add(.publicationFailures(topic))
       log.error(
@@ -100,6 +101,25 @@ struct PipelineObserver {
     case .closed:
       health.setFault(nil, ofApp: name)
       log.info("app_available", "an app can be served again", [.app(name)])
+    }
+  }
+
+  private func note(_ change: EnvironmentGuard.Change, of app: AppIndex) {
+    let name = apps[app].name
+    switch change {
+    case .suspected:
+      metrics.add(.suspect, app: app)
+      health.setNote("APNs calls most of its device tokens bad: is the environment right?", ofApp: name)
+      log.error(
+        "app_suspect", "APNs calls most of an app's device tokens bad: the app's environment or bundle id may be wrong",
+        [
+          .app(name),
+          .cause(CauseText("environment \(apps[app].environment.rawValue), bundle id \(apps[app].bundleID)")),
+        ])
+    case .cleared:
+      metrics.add(.suspect, app: app, -1)
+      health.setNote(nil, ofApp: name)
+      log.info("app_unsuspected", "an app's device tokens are accepted again", [.app(name)])
     }
   }
 

@@ -20,6 +20,8 @@ package struct AppSeries: Hashable, Sendable {
   package static let goAways = AppSeries(4)
   package static let providerTokens = AppSeries(5)
   package static let deferred = AppSeries(6)
+  /// A gauge: 1 while most of the app's tokens are called bad.
+  package static let suspect = AppSeries(7)
 
   /// Notifications that ended, by status.
   package static func notifications(_ status: Ending.Status) -> AppSeries {

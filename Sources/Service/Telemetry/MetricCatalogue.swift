@@ -45,6 +45,9 @@ package enum MetricCatalogue {
       "invalid_token_events_total", .counter, by: "reason", at: AppSeries.invalidTokens(.unregistered).index,
       values: TokenEventReason.allCases.map(\.label),
       "Device tokens that APNs rejected for good, by reason."),
+    ofApp(
+      "app_suspect", .gauge, at: AppSeries.suspect.index, showsZeros: true,
+      "1 while APNs calls most of the app's device tokens bad, as it does when the environment is wrong; else 0."),
   ]
 
   /// Kept for the service as a whole.
