@@ -62,6 +62,8 @@ package struct ConnectionState: Sendable {
   package private(set) var isProven = false
   /// Set when `retireAt` has passed; the pool replaces such a connection at its leisure.
   package private(set) var isAged = false
+  /// Its output is full: nothing is put on it until that has drained, or something else has happened on it.
+  package private(set) var isBlocked = false
   package private(set) var openedAt: Instant
   package private(set) var lastTaken: Instant
 
@@ -107,7 +109,7 @@ package struct ConnectionState: Sendable {
   }
 
   /// Streams that may be opened now.
-  package var free: Int { isOpen ? max(0, limit - streams) : 0 }
+  package var free: Int { isOpen && !isBlocked ? max(0, limit - streams) : 0 }
 
   /// Streams that it will probably have to give, once it is open and unlocked.
   /// - Parameter typical: what others of its kind came to allow.
@@ -115,7 +117,8 @@ package struct ConnectionState: Sendable {
     switch phase {
     case .connecting: return min(ownLimit, typical)
     case .open:
-      guard authentication == .token, !isSettled, peerLimit != 0 else { return free }
+      // A full output is a matter of moments, no reason for another connection.
+      guard authentication == .token, !isSettled, peerLimit != 0 else { return max(0, limit - streams) }
       return max(0, min(ownLimit, max(typical, peerLimit ?? 0)) - streams)
     case .draining, .closing: return 0
     }
@@ -224,6 +227,18 @@ package struct ConnectionState: Sendable {
     release()
   }
 
+  /// The stream that was just taken was not opened after all: the output is full.
+  package mutating func blocked() -> Step {
+    let step = release()
+    isBlocked = true
+    return step
+  }
+
+  /// The output has room again.
+  package mutating func drained() {
+    isBlocked = false
+  }
+
   /// A request has had no answer in time, and its stream is being reset. The connection is suspect: it must answer a
   /// PING.
   package mutating func requestTimedOut(limits: PoolLimits, now: Instant) -> Step {
@@ -260,6 +275,7 @@ package struct ConnectionState: Sendable {
   @discardableResult
   private mutating func release() -> Step {
     streams = max(0, streams - 1)
+    isBlocked = false
     if case .draining = phase, streams == 0 { return close() }
     return .none
   }

@@ -156,6 +156,31 @@ package struct PoolState: Sendable {
     if step != .none { plan(now) }
   }
 
+  /// The output of the connection that was just taken is full: its stream is given back, and the connection is passed
+  /// over until `drained`, or until one of its streams ends.
+  package mutating func blocked(_ id: ConnectionID, now: Instant) {
+    guard let index = index(of: id) else { return }
+    let step = connections[index].blocked()
+    perform(step, index)
+    if step != .none { plan(now) }
+  }
+
+  /// The output of a connection has room again.
+  package mutating func drained(_ id: ConnectionID) {
+    guard let index = index(of: id) else { return }
+    connections[index].drained()
+  }
+
+  /// A connection can carry nothing more, since what it would have to be given is gone (a provider token that is too old
+  /// to be kept). The stream that was just taken is given back.
+  package mutating func retire(_ id: ConnectionID, now: Instant) {
+    guard let index = index(of: id) else { return }
+    var step = connections[index].streamEnded()
+    if step == .none { step = connections[index].retire(until: now + limits.requestTimeout) }
+    perform(step, index)
+    plan(now)
+  }
+
   /// A request has had no answer in time; the lane resets its stream, and does not report that once more.
   package mutating func requestTimedOut(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }

@@ -133,6 +133,12 @@ struct PoolDriver {
     settle()
   }
 
+  mutating func blocked(_ id: ConnectionID) {
+    shadows[id]?.streams -= 1
+    pool.blocked(id, now: now)
+    settle()
+  }
+
   mutating func timedOut(_ id: ConnectionID) {
     shadows[id]?.streams -= 1
     pool.requestTimedOut(id, now: now)

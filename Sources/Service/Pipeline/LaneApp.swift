@@ -68,12 +68,12 @@ final class LaneApp {
     let now = lane.loop.now
     if hasPending, !refreshToken() { returnPending(.credentials) }
     while hasPending, let id = pool.take(now: now) {
-      guard send(pending[pendingHead].submission, on: id, now: now) else {
-        // The connection's output is at its high-water mark; `roomAgain` goes on.
-        pool.streamEnded(id, now: now)
-        break
+      switch send(pending[pendingHead].submission, on: id, now: now) {
+      case .sent: dropFirstPending()
+      // Others may have room; `roomAgain` brings this one back.
+      case .full: pool.blocked(id, now: now)
+      case .unusable: pool.retire(id, now: now)
       }
-      dropFirstPending()
     }
     pool.demand(pending: pending.count - pendingHead, now: now)
     perform(now)
@@ -81,10 +81,18 @@ final class LaneApp {
     lane.wake(at: pool.nextDeadline)
   }
 
-  private func send(_ submission: Submission, on id: ConnectionID, now: Instant) -> Bool {
+  private enum Sending {
+    case sent
+    /// The connection's output is at its high-water mark.
+    case full
+    /// The connection is gone, or its provider token is.
+    case unusable
+  }
+
+  private func send(_ submission: Submission, on id: ConnectionID, now: Instant) -> Sending {
     guard let connection = connections.first(where: { $0.id == id }), let client = connection.client,
       let version = pool.credentials(of: id), let shared = headers.list(for: submission.notification, version)
-    else { return false }
+    else { return .unusable }
     lane.ownHeaders.removeAll()
     var sink = HeaderWriter(list: lane.ownHeaders)
     swap(&sink.list, &lane.ownHeaders)
@@ -96,9 +104,9 @@ final class LaneApp {
     let body = Bytes(submission.notification.storage, submission.notification.payload)
     guard client.submit(shared: shared, own: lane.ownHeaders, body: body, tag: tag) else {
       _ = lane.requests.remove(tag)
-      return false
+      return .full
     }
-    return true
+    return .sent
   }
 
   private func perform(_ now: Instant) {
@@ -239,7 +247,10 @@ final class LaneApp {
   }
 
   /// A connection's output has drained.
-  func roomAgain() { lane.touch(self) }
+  func roomAgain(_ connection: LaneConnection) {
+    pool.drained(connection.id)
+    lane.touch(self)
+  }
 
   func pingAcknowledged(_ connection: LaneConnection) {
     pool.pingAcknowledged(connection.id, now: lane.loop.now)
