@@ -2,9 +2,9 @@ import Wire
 
 /// When a pool may try to connect again: exponential, with full jitter.
 ///
-/// Two things count. Failed attempts do from the first one. Connections that were made and came to nothing soon
-/// afterwards do from the second in a row: once may happen, but if APNs does away with one after the other, connecting
-/// again and again would look like an attack.
+/// Two things count. Failed attempts do from the first one. Connections that were made and did not last do from the
+/// second in a row: once may happen, but if APNs does away with one after the other, connecting again and again would
+/// look like an attack. That some of them did a little good first does not make it better.
 struct ConnectBackoff: Sendable {
   /// Until then no connection is opened; `nil` when there is no reason to wait.
   private(set) var retryAt: Instant?
@@ -14,10 +14,14 @@ struct ConnectBackoff: Sendable {
   private var random: SeededRandom
   private var failures = 0
   private var shortLives = 0
+  private var lastShortLife: Instant?
+  /// Without another short life for so long, earlier ones are forgotten.
+  private let memory: Duration
 
   init(limits: PoolLimits, random: SeededRandom) {
     base = limits.backoffBase
     cap = limits.backoffCap
+    memory = limits.backoffCap + limits.backoffCap
     self.random = random
   }
 
@@ -27,8 +31,10 @@ struct ConnectBackoff: Sendable {
     wait(failures, now)
   }
 
-  /// A young connection came to nothing.
-  mutating func cameToNothing(now: Instant) {
+  /// A connection did not last.
+  mutating func wasShort(now: Instant) {
+    if let lastShortLife, now - lastShortLife > memory { shortLives = 0 }
+    lastShortLife = now
     shortLives += 1
     if shortLives > 1 { wait(shortLives - 1, now) }
   }
@@ -39,8 +45,10 @@ struct ConnectBackoff: Sendable {
     retryAt = nil
   }
 
-  /// A connection has done its work.
-  mutating func proven() {
+  /// A connection that was opened then has lasted: what happened before it is over. Of one that is older than the last
+  /// short life it says nothing, since others may still come and go beside it.
+  mutating func lasted(since openedAt: Instant) {
+    if let lastShortLife, openedAt < lastShortLife { return }
     shortLives = 0
   }
 
@@ -48,6 +56,7 @@ struct ConnectBackoff: Sendable {
   mutating func forget() {
     failures = 0
     shortLives = 0
+    lastShortLife = nil
     retryAt = nil
   }
 

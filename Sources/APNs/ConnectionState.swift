@@ -58,8 +58,8 @@ package struct ConnectionState: Sendable {
   /// Whether `peerLimit` is what the peer means to give. The limit of 1 before the first answer is not, and the SETTINGS
   /// that lift it may come a little after that answer.
   package private(set) var isSettled = false
-  /// Whether an answer has come that shows that the connection does its work.
-  package private(set) var isProven = false
+  /// Answers that show that the connection does its work.
+  package private(set) var goodAnswers = 0
   /// Set when `retireAt` has passed; the pool replaces such a connection at its leisure.
   package private(set) var isAged = false
   /// Its output is full: nothing is put on it until that has drained, or something else has happened on it.
@@ -106,6 +106,13 @@ package struct ConnectionState: Sendable {
     case .certificate: min(ownLimit, peerLimit ?? 100)
     case .token: min(ownLimit, isUnlocked ? peerLimit ?? 1 : min(1, peerLimit ?? 1))
     }
+  }
+
+  /// Whether it was worth making, so that its end says nothing against the next one.
+  package func hasLasted(_ limits: PoolLimits, now: Instant) -> Bool {
+    let age = now - openedAt
+    guard goodAnswers > 0 else { return age >= limits.shortLife }
+    return age >= limits.shortUsefulLife || goodAnswers >= limits.worthwhileAnswers
   }
 
   /// Streams that may be opened now.
@@ -174,6 +181,7 @@ package struct ConnectionState: Sendable {
 
   /// Time has passed.
   package mutating func tick(limits: PoolLimits, now: Instant) -> Step {
+    isBlocked = false
     switch phase {
     case .closing: return .none
     case .connecting(let deadline): return now < deadline ? .none : close()
@@ -206,7 +214,7 @@ package struct ConnectionState: Sendable {
     if status != 403 { isUnlocked = true }
     if ConnectionState.showsGoodHealth(verdict) {
       faults = 0
-      isProven = true
+      goodAnswers += 1
       return release()
     }
     guard verdict != .retry else { return faulted(limits: limits, now: now) }

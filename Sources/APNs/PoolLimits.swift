@@ -29,6 +29,10 @@ package struct PoolLimits: Sendable {
   package var tokenChangeInterval: Duration = .seconds(20 * 60)
   /// A connection that ends younger than this and never did any good counts as a failure to connect.
   package var shortLife: Duration = .seconds(60)
+  /// One that did some good first does so if it ends younger than this, and before so many good answers: a server that
+  /// closes after each push must not have us connect for each push.
+  package var shortUsefulLife: Duration = .seconds(5)
+  package var worthwhileAnswers = 100
 
   package init() {}
 }

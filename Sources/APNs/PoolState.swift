@@ -141,7 +141,9 @@ package struct PoolState: Sendable {
     let wasOpen = connections[index].isOpen
     let wasUnlocked = connections[index].isUnlocked
     let step = connections[index].answered(verdict, status: status, limits: limits, now: now)
-    if ConnectionState.showsGoodHealth(verdict) { backoff.proven() }
+    if ConnectionState.showsGoodHealth(verdict), connections[index].hasLasted(limits, now: now) {
+      backoff.lasted(since: connections[index].openedAt)
+    }
     if wasOpen, !connections[index].isOpen { noteLoss(index, now) }
     noteLimit(index)
     perform(step, index)
@@ -372,10 +374,8 @@ package struct PoolState: Sendable {
     }
   }
 
-  /// A connection that had been open is lost. It counts against the next attempts if it never did any good.
+  /// A connection that had been open is lost. It counts against the next attempts if it did not last.
   private mutating func noteLoss(_ index: Int, _ now: Instant) {
-    let connection = connections[index]
-    guard !connection.isProven, now - connection.openedAt < limits.shortLife else { return }
-    backoff.cameToNothing(now: now)
+    if !connections[index].hasLasted(limits, now: now) { backoff.wasShort(now: now) }
   }
 }

@@ -26,7 +26,10 @@ import Wire
     case 14: if let user { driver.streamEnded(user) }
     case 15: if let user { driver.timedOut(user) }
     case 16: if let id { driver.settings(id, [0, 1, 2, 5, 1000, .max][random.uniform(below: 6)]) }
-    case 17: if let id, random.chance(0.3) { driver.goAway(id) }
+    case 17:
+      if let id, random.chance(0.3) { driver.goAway(id) }
+      if let user, random.chance(0.3) { driver.blocked(user) }
+      if let id, random.chance(0.5) { driver.pool.drained(id) }
     case 18: if let id { driver.acknowledgePing(id) }
     case 19:
       if let id = driver.connecting {
