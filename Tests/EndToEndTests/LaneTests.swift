@@ -27,4 +27,27 @@ import Wire
     #expect(proxy.state.value.requests.count == 3)
     #expect(fixture.log.value.lines.contains("proxy \(proxy.endpoint.description): refuses CONNECT: 503 Busy"))
   }
+
+  @Test func aGoAwayIsCountedAndLoggedOnceWithItsReason() throws {
+    var configuration = MockServer.Configuration()
+    let reason = #"{"reason":"Shutdown"}"#
+    // The same connection says it twice.
+    configuration.script = Script([
+      Script.Rule(
+        Script.Condition(connection: 1, afterRequests: 1, times: 2),
+        .goAway(code: 0, last: .newest, debugData: reason, closes: false))
+    ])
+    let fixture = try LaneFixture(configuration)
+    defer { fixture.stop() }
+    fixture.submit(1)
+    #expect(fixture.results(1)[200] == 1)
+    fixture.submit(50, first: 1)
+    #expect(fixture.results(51)[200] == 51)
+    #expect(fixture.server.journal.counts.goAwaysSent == 2)
+    let goAways = fixture.log.value.lines.split(separator: "\n").filter { $0.contains("goaway") }
+    #expect(goAways.count == 1)
+    #expect(goAways.first?.contains("Shutdown") == true, "\(goAways)")
+    // The first row is that of unknown apps.
+    #expect(fixture.registry.snapshot().appNumbers[AppSeries.rowLength + AppSeries.goAways.index] == 1)
+  }
 }

@@ -235,15 +235,17 @@ final class LaneApp {
     lane.touch(self)
   }
 
-  func wentAway(_ connection: LaneConnection, code: UInt32, reason: String) {
+  /// - Parameter isFirst: further ones of the same connection are neither counted nor logged.
+  func wentAway(_ connection: LaneConnection, code: UInt32, reason: Reason?, isFirst: Bool) {
     pool.goAway(connection.id, now: lane.loop.now)
+    lane.touch(self)
+    guard isFirst else { return }
     connection.closeCause = .goAway
     lane.metrics.add(.goAways, app: index)
     connection.count(.draining, lane.metrics)
     lane.log.info(
       "goaway", "APNs closes a connection",
-      [.app(runtime.name), .cause(CauseText("\(HTTP2Code.name(code)) \(reason)"))])
-    lane.touch(self)
+      [.app(runtime.name), .cause(CauseText(HTTP2Code.name(code) + (reason.map { " \($0.text)" } ?? "")))])
   }
 
   /// A connection's output has drained.

@@ -13,6 +13,7 @@ final class LaneConnection: HTTP2ClientDelegate {
   var client: HTTP2Client?
   var sentNames = SentNames()
   var closeCause: CloseCause?
+  private var hasGoAway = false
   private var phase: ConnectionPhase? = .connecting
 
   init(id: ConnectionID, app: LaneApp) {
@@ -42,9 +43,9 @@ final class LaneConnection: HTTP2ClientDelegate {
   }
 
   func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8]) {
-    // The debug data may be JSON with a reason, as in a response's body; anything else says nothing.
-    let said = Response.parse(status: 0, body: debugData.span)
-    app.wentAway(self, code: code, reason: said.reason.map(\.text) ?? "")
+    // A server may say it twice: first that it will go, then which streams it still answers.
+    app.wentAway(self, code: code, reason: Reason(goAwayData: debugData.span), isFirst: !hasGoAway)
+    hasGoAway = true
   }
 
   func clientPingAcknowledged(_ client: HTTP2Client) { app.pingAcknowledged(self) }
