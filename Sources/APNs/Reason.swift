@@ -6,6 +6,9 @@ package enum Reason: UInt8, CaseIterable, Sendable {
   case missingProviderToken, unrelatedKeyIDInToken, badEnvironmentKeyIDInToken, badPath, methodNotAllowed
   case expiredToken, unregistered, payloadTooLarge, tooManyProviderTokenUpdates, tooManyRequests
   case internalServerError, serviceUnavailable, shutdown
+  /// Those of broadcasts (Apple, "Handling error responses from Apple Push Notification service").
+  case badChannelID, badRequestParams, badRequestPayload, channelNotRegistered, featureNotEnabled, missingChannelID
+  case missingPushType, topicMismatch
   /// A text that the table does not know.
   case unknown
 }
@@ -66,6 +69,14 @@ extension Reason {
     Row(.internalServerError, "InternalServerError", 500, .retry),
     Row(.serviceUnavailable, "ServiceUnavailable", 503, .retry),
     Row(.shutdown, "Shutdown", 503, .replaceConnection),
+    Row(.badChannelID, "BadChannelId", 400, .rejected),
+    Row(.badRequestParams, "BadRequestParams", 400, .rejected),
+    Row(.badRequestPayload, "BadRequestPayload", 400, .rejected),
+    Row(.channelNotRegistered, "ChannelNotRegistered", 400, .rejected),
+    Row(.featureNotEnabled, "FeatureNotEnabled", 400, .rejected),
+    Row(.missingChannelID, "MissingChannelId", 400, .rejected),
+    Row(.missingPushType, "MissingPushType", 400, .rejected),
+    Row(.topicMismatch, "TopicMismatch", 403, .credentialFault),
   ]
 
   /// Spellings that are seen beside those of the table: the server's own for a key of the other environment, and the

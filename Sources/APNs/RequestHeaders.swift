@@ -15,7 +15,10 @@ package struct SharedHeaders: Sendable {
   package var authority: [UInt8]
   /// "bearer " and the provider token; empty on a connection that a certificate authenticates.
   package var authorization: [UInt8]
+  /// Empty for a broadcast, whose path has the bundle id instead.
   package var topic: [UInt8]
+  /// The `:path` of a broadcast; empty for a push to a device, whose path is its own.
+  package var broadcastPath: [UInt8] = []
   package var pushType: [UInt8]
   /// 10, 5 or 1.
   package var priority: UInt8
@@ -33,9 +36,14 @@ package struct SharedHeaders: Sendable {
     let type = notification.pushType
     self.authority = authority
     self.authorization = authorization
-    topic =
-      notification.topic.isEmpty
-      ? Array(type.topic(bundleID: bundleID).utf8) : Array(notification.storage[notification.topic.indices])
+    if notification.isBroadcast {
+      topic = []
+      broadcastPath = Array("/4/broadcasts/apps/\(bundleID)".utf8)
+    } else if notification.topic.isEmpty {
+      topic = Array(type.topic(bundleID: bundleID).utf8)
+    } else {
+      topic = Array(notification.storage[notification.topic.indices])
+    }
     pushType =
       type == .other ? Array(notification.storage[notification.pushTypeName.indices]) : Array(type.name.utf8)
     priority = notification.priority
@@ -45,10 +53,10 @@ package struct SharedHeaders: Sendable {
   package static let slotCount = PushType.allCases.count * 3
 
   /// The place, in a cache of `slotCount` places, of the headers that this notification shares with others; `nil` for
-  /// the rare one that has a topic or a push type of its own, for which they must be made anew.
+  /// the rare one that has a topic or a push type of its own, or goes to a channel, for which they must be made anew.
   @inlinable
   package static func slot(for notification: borrowing Notification) -> Int? {
-    guard notification.topic.isEmpty, notification.pushType != .other else { return nil }
+    guard notification.topic.isEmpty, notification.pushType != .other, !notification.isBroadcast else { return nil }
     let type = Int(notification.pushType.rawValue) * 3
     switch notification.priority {
     case 10: return type
@@ -68,6 +76,8 @@ package struct SentNames: Sendable {
   @usableFromInline package static let apnsID: UInt8 = 1
   @usableFromInline package static let expiration: UInt8 = 2
   @usableFromInline package static let collapseID: UInt8 = 4
+  @usableFromInline package static let channelID: UInt8 = 8
+  @usableFromInline package static let requestID: UInt8 = 16
 
   /// Whether it was sent before; from now on, it was.
   @inlinable
@@ -111,7 +121,7 @@ package enum RequestHeaders {
     return true
   }
 
-  /// `:method`, `:scheme`, `:authority`.
+  /// `:method`, `:scheme`, `:authority`; for a broadcast `:path` too.
   @inlinable
   package static func addPseudoHeaders<Sink: HeaderSink & ~Copyable>(
     _ shared: borrowing SharedHeaders, to sink: inout Sink
@@ -121,14 +131,18 @@ package enum RequestHeaders {
     sink.add(name: ":method", value: method.utf8.span, neverIndexed: false)
     sink.add(name: ":scheme", value: scheme.utf8.span, neverIndexed: false)
     sink.add(name: ":authority", value: shared.authority.span, neverIndexed: false)
+    if !shared.broadcastPath.isEmpty {
+      sink.add(name: ":path", value: shared.broadcastPath.span, neverIndexed: false)
+    }
   }
 
-  /// `:path`, with the token exactly as it was received.
+  /// `:path`, with the token exactly as it was received; nothing for a broadcast, whose path is shared.
   /// - Precondition: the token is no longer than `DeviceToken.length` allows.
   @inlinable
   package static func addPath<Sink: HeaderSink & ~Copyable>(
     _ notification: borrowing Notification, to sink: inout Sink
   ) {
+    if notification.isBroadcast { return }
     var path = InlineArray<210, UInt8>(repeating: 0)
     var end = 0
     for byte in pathPrefix.utf8 {
@@ -151,7 +165,7 @@ package enum RequestHeaders {
     if !shared.authorization.isEmpty {
       sink.add(name: "authorization", value: shared.authorization.span, neverIndexed: true)
     }
-    sink.add(name: "apns-topic", value: shared.topic.span, neverIndexed: false)
+    if !shared.topic.isEmpty { sink.add(name: "apns-topic", value: shared.topic.span, neverIndexed: false) }
     sink.add(name: "apns-push-type", value: shared.pushType.span, neverIndexed: false)
     let priority =
       switch shared.priority {
@@ -162,13 +176,22 @@ package enum RequestHeaders {
     sink.add(name: "apns-priority", value: priority.utf8.span, neverIndexed: false)
   }
 
-  /// `apns-id` in lower case, `apns-expiration`, `apns-collapse-id`; the last two only if the notification has them.
+  /// `apns-id` in lower case, `apns-expiration`, `apns-collapse-id`; the last two only if the notification has them. For
+  /// a broadcast, `apns-channel-id`, and `apns-request-id` in place of `apns-id`.
   @inlinable
   package static func addOwn<Sink: HeaderSink & ~Copyable>(
     _ notification: borrowing Notification, sentNames: inout SentNames, to sink: inout Sink
   ) {
     let identifier = canonicalText(notification.apnsID)
-    sink.add(name: "apns-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.apnsID))
+    if notification.isBroadcast {
+      sink.add(
+        name: "apns-channel-id", value: notification.storage.span.extracting(notification.channel.indices),
+        neverIndexed: sentNames.insert(SentNames.channelID))
+      sink.add(
+        name: "apns-request-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.requestID))
+    } else {
+      sink.add(name: "apns-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.apnsID))
+    }
     if let expiration = notification.expiration {
       var digits = InlineArray<20, UInt8>(repeating: 0)
       let start = writeDecimal(UInt64(max(0, expiration)), atEndOf: &digits)

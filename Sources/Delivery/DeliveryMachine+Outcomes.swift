@@ -20,7 +20,7 @@ extension DeliveryMachine {
     count(outcome, app, at: moment)
     note(outcome.result, of: app, at: moment)
     if case .answered(let response) = outcome.result, pushes[slot].subject.attempts == 1,
-      let change = environments[Int(app.value)].note(response)
+      !pushes[slot].subject.notification.isBroadcast, let change = environments[Int(app.value)].note(response)
     {
       events.append(.environment(app, change))
     }
@@ -119,7 +119,9 @@ extension DeliveryMachine {
     var isTokenDead = false
     var rule: InvalidRule?
     switch ending {
-    case .rejected(let response): isTokenDead = response.namesDeadToken
+    // No answer to a broadcast is about a token.
+    case .rejected(let response):
+      isTokenDead = response.namesDeadToken && !pushes[slot].subject.notification.isBroadcast
     case .invalid(let broken, _): rule = broken
     case .delivered, .expired, .failed: break
     }

@@ -2,7 +2,7 @@
 package enum InvalidRule: String, CaseIterable, Sendable {
   /// The value is no JSON text (RFC 8259), or nested too deep.
   case malformedJSON = "MalformedJSON"
-  /// `app`, `token` or `payload` is absent, or null.
+  /// `app`, `token` or `payload` is absent, or null; or `expiration` is where a channel needs it.
   case missingField = "MissingField"
   /// A field has another JSON type than the contract's, or the value is no object.
   case wrongType = "WrongType"
@@ -31,6 +31,8 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   case tooManyTokens = "TooManyTokens"
   /// The `content-type` header names something else than `application/json`.
   case unsupportedContentType = "UnsupportedContentType"
+  /// The channel is empty, over 256 bytes or not base64, or there is a token beside it.
+  case badChannel = "BadChannel"
 }
 
 /// A broken rule, and what to tell people about it.

@@ -82,7 +82,10 @@ struct RecordWriter {
       return
     }
     let notification = subject.notification
-    if notification.topic.isEmpty {
+    if notification.isBroadcast {
+      // The bundle id, which is in the path.
+      writer.string(apps.topic(for: app, .alert).span)
+    } else if notification.topic.isEmpty {
       writer.string(apps.topic(for: app, notification.pushType).span)
     } else {
       writer.string(notification.storage.span.extracting(notification.topic.indices))

@@ -48,7 +48,7 @@ package struct RequestDecoder: Sendable {
         storage: record.body.storage, token: checked.token, payload: checked.payload, pushType: checked.pushType,
         pushTypeName: checked.pushTypeName, priority: checked.priority,
         expiration: checked.expiration ?? Self.defaultExpiration(apps[checked.app], requestedAt),
-        collapseID: checked.collapseID, topic: checked.topic,
+        collapseID: checked.collapseID, topic: checked.topic, channel: checked.channel,
         apnsID: apnsID(checked.id, record, deferral?.source)),
       tokens: [], id: checked.id, key: record.body.key, value: value, headers: record.body.headers,
       unknownFields: fields.unknownFields, deferral: deferral)
@@ -159,7 +159,8 @@ package struct RequestDecoder: Sendable {
   ) -> InvalidRequest {
     InvalidRequest(
       rule: violation.rule, message: violation.message, body: body, id: fields.usableID(in: body.storage.span),
-      app: fields.usableText(.app), token: fields.usableText(.token), deferral: deferral)
+      app: fields.usableText(.app), token: fields.usableText(.token), channel: fields.usableText(.channel),
+      deferral: deferral)
   }
 
   private mutating func recycle(_ fields: inout RequestFields) {

@@ -2,7 +2,7 @@ import Wire
 
 /// The fields of a request; both forms of it have the same ones, under names of their own.
 enum RequestField: UInt8, CaseIterable {
-  case app, token, tokens, payload, pushType, priority, expiration, collapseID, id, topic
+  case app, token, tokens, payload, pushType, priority, expiration, collapseID, id, topic, channel
 
   /// Its key in the JSON form.
   var key: String {
@@ -17,6 +17,7 @@ enum RequestField: UInt8, CaseIterable {
     case .collapseID: "collapse_id"
     case .id: "id"
     case .topic: "topic"
+    case .channel: "channel"
     }
   }
 
@@ -28,6 +29,7 @@ enum RequestField: UInt8, CaseIterable {
     case .expiration: "apns-expiration"
     case .collapseID: "apns-collapse-id"
     case .topic: "apns-topic"
+    case .channel: "apns-channel-id"
     case .app, .token, .tokens, .payload, .id: key
     }
   }
@@ -44,6 +46,7 @@ enum RequestField: UInt8, CaseIterable {
     case .collapseID: .badCollapseID
     case .id: .badID
     case .topic: .badTopic
+    case .channel: .badChannel
     }
   }
 }
@@ -93,7 +96,7 @@ struct RequestFields {
   enum Form { case json, headers }
 
   var form: Form
-  private var values = InlineArray<10, FieldValue>(repeating: .absent)
+  private var values = InlineArray<11, FieldValue>(repeating: .absent)
   /// Items of `tokens`; more than `tokenItems` holds if there are too many.
   var tokenCount = 0
   /// The items of `tokens`, at most as many as the contract allows.

@@ -74,7 +74,7 @@ extension RequestFields {
     case 3: candidate = .app
     case 5: candidate = bytes[Int(key.range.start) + 2] == 0x6b ? .token : .topic
     case 6: candidate = .tokens
-    case 7: candidate = .payload
+    case 7: candidate = bytes[Int(key.range.start)] == 0x70 ? .payload : .channel
     case 8: candidate = .priority
     case 9: candidate = .pushType
     case 10: candidate = .expiration
@@ -143,7 +143,7 @@ extension RequestFields {
     case 10: candidate = .topic
     case 13: candidate = .priority
     case 14: candidate = .pushType
-    case 15: candidate = .expiration
+    case 15: candidate = ASCII.lowercased(bytes[Int(name.start) + 5]) == 0x65 ? .expiration : .channel
     case 16: candidate = .collapseID
     default: return nil
     }

@@ -11,6 +11,8 @@ package enum RequestLimits {
   package static let collapseID = 64
   /// Bytes of the caller's id.
   package static let id = 128
+  /// Bytes of a channel's id. Apple fixes no length; those seen have 24.
+  package static let channel = 256
   /// Bytes of a topic.
   package static let topic = 255
   /// The latest expiration, in UNIX seconds: in the year 2286. Whatever is larger was meant in milliseconds.
@@ -32,6 +34,8 @@ struct CheckedFields {
   var collapseID = ByteRange.empty
   var id: ByteRange?
   var topic = ByteRange.empty
+  /// Empty for pushes to devices.
+  var channel = ByteRange.empty
 }
 
 /// The rules of the contract, the same for both forms; each check ends at the first rule that is broken.
@@ -40,7 +44,12 @@ extension RequestFields {
   func check(in bytes: Span<UInt8>, apps: borrowing AppTable) throws(Violation) -> CheckedFields {
     var checked = CheckedFields()
     checked.app = try checkApp(in: bytes, apps)
-    checked.token = try checkTokens(in: bytes)
+    if self[.channel].isGiven {
+      checked.channel = try checkChannel(in: bytes)
+      checked.pushType = .liveactivity
+    } else {
+      checked.token = try checkTokens(in: bytes)
+    }
     checked.payload = try checkPayload(in: bytes)
     checked.topic = try checkTopic(in: bytes)
     try checkPushType(in: bytes, apps, &checked)
@@ -49,7 +58,9 @@ extension RequestFields {
     checked.expiration = try checkExpiration(in: bytes)
     checked.collapseID = try checkCollapseID(in: bytes)
     checked.id = try checkID(in: bytes)
-    let limit = checked.pushType.maximumPayload
+    if !checked.channel.isEmpty { try checkBroadcast(in: bytes, apps, checked) }
+    let limit =
+      checked.channel.isEmpty ? checked.pushType.maximumPayload : Notification.maximumBroadcastPayload
     guard checked.payload.count <= limit else {
       throw Violation(
         .payloadTooLarge,
@@ -233,7 +244,7 @@ extension RequestFields {
   // MARK: Types
 
   /// The text of a field; `nil` where it is not given.
-  private func text(_ field: RequestField, in bytes: Span<UInt8>) throws(Violation) -> ByteRange? {
+  func text(_ field: RequestField, in bytes: Span<UInt8>) throws(Violation) -> ByteRange? {
     let value = self[field]
     switch value.kind {
     case .string: return value.range

@@ -30,6 +30,7 @@ package struct ResultEncoder: Sendable {
     record.id(of: subject)
     record.app(of: subject, apps)
     record.bytes("token", subject.notification.token, of: subject)
+    record.bytes("channel", subject.notification.channel, of: subject)
     record.ending(ending)
     record.apnsID(of: subject)
     record.text("apns_unique_id", ending.response?.uniqueID)

@@ -59,7 +59,7 @@ package struct ResultSubject: Sendable {
       app: nil, appName: invalid.app,
       notification: Notification(
         storage: invalid.body.storage, token: invalid.token ?? .empty, payload: .empty,
-        apnsID: UUID(high: 0, low: 0)),
+        channel: invalid.channel ?? .empty, apnsID: UUID(high: 0, low: 0)),
       id: invalid.id, key: invalid.body.key, value: invalid.body.value, headers: invalid.body.headers,
       source: source, attempts: 0, requestedAt: requestedAt)
   }

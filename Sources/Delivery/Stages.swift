@@ -67,6 +67,7 @@ package struct InvalidRequest: Sendable {
   package var id: ByteRange?
   package var app: ByteRange?
   package var token: ByteRange?
+  package var channel: ByteRange?
   /// Set for a request that was parked on the deferred topic before.
   package var deferral: Deferral?
 }

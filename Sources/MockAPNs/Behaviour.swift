@@ -11,6 +11,10 @@ package struct Behaviour: Sendable {
   package struct Rules: Sendable {
     /// The bundle ids of each team; a team that is not listed may use any.
     package var topics: [String: Set<String>] = [:]
+    /// The channels that exist; `nil`: any.
+    package var channels: Set<String>?
+    /// The bundle ids for which broadcasts are switched on; `nil`: all.
+    package var broadcastApps: Set<String>?
     /// A provider token is good for so long, and may be so far ahead of the clock.
     package var tokenLifetime: Duration = .seconds(3600)
     /// A connection may change its provider token only so often.
@@ -53,9 +57,14 @@ package struct Behaviour: Sendable {
   ) -> Reason? {
     if hasDuplicates(fields) { return .duplicateHeaders }
     guard matches(fields.value(of: ":method"), "POST") else { return .methodNotAllowed }
-    guard let path = fields.value(of: ":path"), DevicePath.isDevicePath(path) else { return .badPath }
-    if let text = fields.value(of: "apns-id"), UUID(text) == nil { return .badMessageID }
+    guard let path = fields.value(of: ":path") else { return .badPath }
+    let isBroadcast = BroadcastPath.isBroadcastPath(path)
+    guard isBroadcast || DevicePath.isDevicePath(path) else { return .badPath }
+    if let text = fields.value(of: isBroadcast ? "apns-request-id" : "apns-id"), UUID(text) == nil {
+      return .badMessageID
+    }
     if let reason = credentialRefusal(fields, &connection, now) { return reason }
+    if isBroadcast { return broadcastRefusal(fields, path, bodyLength: bodyLength, connection) }
     let token = path.extracting(DevicePath.prefix.utf8CodeUnitCount..<path.count)
     if token.isEmpty { return .missingDeviceToken }
     if !DeviceToken.isWellFormed(token) { return .badDeviceToken }
@@ -141,11 +150,11 @@ package struct Behaviour: Sendable {
 
   private static let suffixes = PushType.allCases.map(\.topicSuffix).filter { !$0.isEmpty }
 
-  private static func hasSuffixOfOtherType(_ topic: String) -> Bool {
+  static func hasSuffixOfOtherType(_ topic: String) -> Bool {
     suffixes.contains { topic.hasSuffix($0) }
   }
 
-  private func valueRefusal(_ fields: HeaderList, _ type: PushType?) -> Reason? {
+  func valueRefusal(_ fields: HeaderList, _ type: PushType?) -> Reason? {
     if let text = fields.value(of: "apns-priority") {
       guard text.count <= 2, let number = Self.number(text), let priority = UInt8(exactly: number),
         (type ?? .alert).allows(priority: priority)
@@ -168,7 +177,7 @@ package struct Behaviour: Sendable {
   private static let usual: [StaticString] = [
     ":method", ":scheme", ":authority", ":path", "authorization", "apns-topic", "apns-push-type", "apns-priority",
     "apns-id", "apns-expiration", "apns-collapse-id", "content-length", "content-type", "user-agent", "accept",
-    "accept-encoding",
+    "accept-encoding", "apns-channel-id", "apns-request-id",
   ]
 
   private func hasDuplicates(_ fields: HeaderList) -> Bool {
@@ -180,7 +189,7 @@ package struct Behaviour: Sendable {
     return false
   }
 
-  private func matches(_ value: Span<UInt8>?, _ text: String) -> Bool {
+  func matches(_ value: Span<UInt8>?, _ text: String) -> Bool {
     guard let value else { return false }
     return equal(value, text.utf8.span)
   }

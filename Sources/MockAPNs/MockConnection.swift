@@ -47,13 +47,15 @@ final class MockConnection: HTTP2ServerDelegate {
     let now = shared.now(state.loop)
     let fields = request.fields
     var id: UUID?
-    if let text = fields.value(of: "apns-id") { id = UUID(text) }
+    var isBroadcast = false
+    if let path = fields.value(of: ":path") { isBroadcast = BroadcastPath.isBroadcastPath(path) }
+    if let text = fields.value(of: isBroadcast ? "apns-request-id" : "apns-id") { id = UUID(text) }
     countTopic(fields)
     shared.journal.received(
       id, topic: topicNumber, openStreams: connection.openStreams,
       providerTokens: shared.judge.distinctTokens)
     let place = shared.journal.limits.requests > 0 ? remember(request, stream, id, now) : nil
-    var pending = Pending(stream: stream, id: id, place: place)
+    var pending = Pending(stream: stream, id: id, isBroadcast: isBroadcast, place: place)
     if let refusal = shared.behaviour.refusal(of: fields, bodyLength: request.bodyLength, on: &memory, at: now) {
       return answer(pending, Answer(refusal), connection)
     }
@@ -74,6 +76,7 @@ final class MockConnection: HTTP2ServerDelegate {
   private struct Pending {
     let stream: HTTP2StreamID
     let id: UUID?
+    let isBroadcast: Bool
     let place: Int?
     var delay = Duration.zero
     /// A new limit on streams, by rule; it holds until the next request is accepted.
@@ -115,6 +118,11 @@ final class MockConnection: HTTP2ServerDelegate {
     guard !shared.configuration.script.rules.isEmpty else { return }
     guard let path = fields.value(of: ":path") else { return }
     let topic = topic
+    // A broadcast is known by its channel.
+    if let channel = fields.value(of: "apns-channel-id") {
+      return state.runner.findActions(
+        token: channel, topic: topic.span, connection: number, time: now.instant - shared.began, into: &state.actions)
+    }
     state.runner.findActions(
       token: path.extracting(DevicePath.prefix.utf8CodeUnitCount..<path.count), topic: topic.span, connection: number,
       time: now.instant - shared.began, into: &state.actions)
@@ -151,7 +159,8 @@ final class MockConnection: HTTP2ServerDelegate {
   private func send(_ pending: Pending, _ answer: Answer, _ connection: HTTP2ServerConnection) {
     state.fields.removeAll()
     let id = pending.id ?? UUID.random(using: &state.random)
-    state.fields.append(name: "apns-id", indexing: .firstUseOnly) { $0.append(uuid: id) }
+    let name: StaticString = pending.isBroadcast ? "apns-request-id" : "apns-id"
+    state.fields.append(name: name, indexing: .firstUseOnly) { $0.append(uuid: id) }
     if shared.configuration.isSandbox {
       let unique = UUID.random(using: &state.random)
       state.fields.append(name: "apns-unique-id", indexing: .firstUseOnly) { $0.append(uuid: unique) }
@@ -209,7 +218,8 @@ final class MockConnection: HTTP2ServerDelegate {
     return shared.journal.remember(
       Journal.Seen(
         connection: number, stream: stream.number, time: now.time,
-        token: path.split(separator: "/").last.map { String($0) } ?? "", topic: request.text(of: "apns-topic") ?? "",
+        token: request.text(of: "apns-channel-id") ?? path.split(separator: "/").last.map { String($0) } ?? "",
+        topic: request.text(of: "apns-topic") ?? "",
         apnsID: id, fields: request.fields.texts.map { Journal.Seen.Field(name: $0.name, value: $0.value) },
         body: request.body))
   }

@@ -47,6 +47,14 @@ import Testing
     Row(text: "InternalServerError", status: 500, reason: .internalServerError, verdict: .retry),
     Row(text: "ServiceUnavailable", status: 503, reason: .serviceUnavailable, verdict: .retry),
     Row(text: "Shutdown", status: 503, reason: .shutdown, verdict: .replaceConnection),
+    Row(text: "BadChannelId", status: 400, reason: .badChannelID, verdict: .rejected),
+    Row(text: "BadRequestParams", status: 400, reason: .badRequestParams, verdict: .rejected),
+    Row(text: "BadRequestPayload", status: 400, reason: .badRequestPayload, verdict: .rejected),
+    Row(text: "ChannelNotRegistered", status: 400, reason: .channelNotRegistered, verdict: .rejected),
+    Row(text: "FeatureNotEnabled", status: 400, reason: .featureNotEnabled, verdict: .rejected),
+    Row(text: "MissingChannelId", status: 400, reason: .missingChannelID, verdict: .rejected),
+    Row(text: "MissingPushType", status: 400, reason: .missingPushType, verdict: .rejected),
+    Row(text: "TopicMismatch", status: 403, reason: .topicMismatch, verdict: .credentialFault),
   ]
 
   @Test func everyReasonHasItsRow() {

@@ -56,6 +56,21 @@ private struct Collector: HeaderSink {
     return sink
   }
 
+  @Test func aBroadcastNamesItsChannelAndHasTheAppInItsPath() {
+    var push = notification(token: "Y2hhbm5lbA==", type: .liveactivity, priority: 5, expiration: 1_790_000_000)
+    push.channel = push.token
+    push.token = .empty
+    let fields = headers(of: push).fields.map { "\($0.name): \($0.value)" }
+    #expect(
+      fields == [
+        ":method: POST", ":scheme: https", ":authority: api.push.apple.com",
+        ":path: /4/broadcasts/apps/com.ex.app", "authorization: bearer jwt", "apns-push-type: liveactivity",
+        "apns-priority: 5", "apns-channel-id: Y2hhbm5lbA==", "apns-request-id: 01234567-89ab-cdef-fedc-ba9876543210",
+        "apns-expiration: 1790000000",
+      ])
+    #expect(SharedHeaders.slot(for: push) == nil)
+  }
+
   @Test func fieldsComeInOrderWithTheirIndexing() {
     let push = notification(expiration: 1_790_000_000, collapseID: "order-42")
     let headers = shared(push)

@@ -108,4 +108,26 @@ import Wire
       return
     }
   }
+
+  @Test func anAnswerToABroadcastIsNeverAboutAToken() throws {
+    var bench = MachineBench(apps: 1)
+    bench.assign()
+    bench.poll(
+      (0..<150).map {
+        MachineBench.record(
+          #"{"id":"b\#($0)","app":"app-0","channel":"Y2hhbm5lbA==","expiration":1790009999,"payload":{"aps":{}}}"#,
+          offset: $0)
+      })
+    #expect(bench.submitted.allSatisfy { $0.notification.isBroadcast })
+    bench.answer(.answered(Response(status: 410, reason: .unregistered)))
+    bench.answerAll(.answered(Response(status: 400, reason: .badDeviceToken)))
+    bench.acknowledge()
+    #expect(bench.count(.invalidTokens) == 0)
+    #expect(!bench.machine.isSuspect(AppIndex(0)))
+    let results = bench.stored(.results)
+    #expect(results.count == 150)
+    let result = try #require(results.first)
+    #expect(result.contains(#""token":null,"channel":"Y2hhbm5lbA==","status":"rejected","http_status":410"#))
+    #expect(result.contains(#""topic":"com.example.app0""#) && result.contains(#""push_type":"liveactivity""#))
+  }
 }

@@ -117,6 +117,22 @@ let ruleCases: [RuleCase] = [
   RuleCase("topic with a blank", field("topic", "com.example shop"), breaks: .badTopic),
   RuleCase("topic beyond ASCII", field("topic", "com.exämple"), breaks: .badTopic),
   RuleCase("topic with a delete", field("topic", "com\u{7f}"), breaks: .badTopic),
+  RuleCase("channel", broadcast, breaks: nil),
+  RuleCase("channel with its push type", broadcast.with("push_type", .text("liveactivity")), breaks: nil),
+  RuleCase("channel and token", broadcast.with("token", .text("ab12")), breaks: .badChannel),
+  RuleCase("channel with another push type", broadcast.with("push_type", .text("alert")), breaks: .badPushType),
+  RuleCase("channel with a topic", broadcast.with("topic", .text("com.example.shop")), breaks: .badTopic),
+  RuleCase("channel with a collapse id", broadcast.with("collapse_id", .text("a")), breaks: .badCollapseID),
+  RuleCase("channel without an expiration", broadcast.with("expiration", nil), breaks: .missingField),
+  RuleCase(
+    "channel with the app's expiration", broadcast.with("expiration", nil).with("app", .text("bank")), breaks: nil),
+  RuleCase("channel with priority 1", broadcast.with("priority", .number("1")), breaks: nil),
+  RuleCase("empty channel", broadcast.with("channel", .text("")), breaks: .badChannel),
+  RuleCase("channel of 256 bytes", broadcast.with("channel", .text(text(256))), breaks: nil),
+  RuleCase("channel of 257 bytes", broadcast.with("channel", .text(text(257))), breaks: .badChannel),
+  RuleCase("channel that is no base64", broadcast.with("channel", .text("a b")), breaks: .badChannel),
+  RuleCase("broadcast of 5120 bytes", broadcast.with(payload: #"{"a":"\#(text(5112))"}"#), breaks: nil),
+  RuleCase("broadcast of 5121 bytes", broadcast.with(payload: #"{"a":"\#(text(5113))"}"#), breaks: .payloadTooLarge),
   RuleCase("topic of the push type", typed("voip", "com.example.shop.voip"), breaks: nil),
   RuleCase("topic of another type", typed("voip", "com.ex.app.push-type.liveactivity"), breaks: .badTopic),
   RuleCase("topic of another type for alert", typed("alert", "com.example.shop.voip-ptt"), breaks: .badTopic),
@@ -127,6 +143,10 @@ let ruleCases: [RuleCase] = [
   RuleCase("topic of mdm", typed("mdm", "com.apple.mgmt.External.voip"), breaks: nil),
   RuleCase("topic of an unknown type", typed("brandnew", "com.example.shop.voip"), breaks: nil),
 ]
+
+/// A broadcast that keeps the contract.
+private let broadcast = good.with("token", nil).with("channel", .text("dHN0LXNyY2gtY2hubA=="))
+  .with("expiration", .number("1790000001"))
 
 private func typed(_ type: String, _ topic: String) -> RequestSample {
   field("push_type", type).with("topic", .text(topic))
@@ -182,6 +202,20 @@ private func nested(_ depth: Int) -> String {
     bench.apps.update(AppRules(name: "shop", bundleID: "com.acme.voip", environment: .production))
     #expect(bench.request(typed("alert", "com.acme.voip").record(.json)) != nil)
     #expect(bench.invalid(typed("alert", "com.other.voip").record(.json))?.rule == .badTopic)
+  }
+
+  @Test(arguments: RequestSample.Form.allCases)
+  func `a channel takes the place of a token`(_ form: RequestSample.Form) throws {
+    let bench = DecoderBench()
+    let request = try #require(bench.request(broadcast.record(form)))
+    #expect(request.notification.isBroadcast)
+    #expect(request.text(request.notification.channel) == "dHN0LXNyY2gtY2hubA==")
+    #expect(request.notification.token.isEmpty)
+    #expect(request.notification.pushType == .liveactivity)
+    #expect(request.notification.expiration == 1_790_000_001)
+    // The three ways to say where to exclude each other.
+    let batch = broadcast.with("tokens", .raw(#"["ab"]"#)).record(.json)
+    #expect(bench.invalid(batch)?.message == "channel: must not be there together with tokens; found both")
   }
 
   @Test(arguments: RequestSample.Form.allCases)

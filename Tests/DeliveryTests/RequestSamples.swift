@@ -46,7 +46,7 @@ struct RequestSample {
   private var headers: [(name: String, value: [UInt8]?)] {
     let names = [
       "push_type": "apns-push-type", "priority": "apns-priority", "expiration": "apns-expiration",
-      "collapse_id": "apns-collapse-id", "topic": "apns-topic",
+      "collapse_id": "apns-collapse-id", "topic": "apns-topic", "channel": "apns-channel-id",
     ]
     return fields.map { field in
       let value: String

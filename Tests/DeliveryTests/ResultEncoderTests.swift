@@ -16,6 +16,7 @@ private struct ResultDocument: Decodable {
   var id: String
   var app: String?
   var token: String?
+  var channel: String?
   var status: String
   var httpStatus: Int?
   var reason: String?
@@ -90,7 +91,7 @@ private struct EventDocument: Decodable {
     _ = try result(try subject(), .rejected(response))
     #expect(
       text(outbox.items[0].value)
-        == #"{"id":"5f0c21ab-1111-4222-8333-abcdefabcdef","app":"shop","token":"ab12","status":"rejected","#
+        == #"{"id":"5f0c21ab-1111-4222-8333-abcdefabcdef","app":"shop","token":"ab12","channel":null,"status":"rejected","#
         + #""http_status":410,"reason":"Unregistered","apns_id":"5f0c21ab-1111-4222-8333-abcdefabcdef","#
         + #""apns_unique_id":"u-1","topic":"com.example.shop","environment":"production","push_type":"alert","#
         + #""attempts":2,"requested_at":1790000000123,"completed_at":1790000000456,"#

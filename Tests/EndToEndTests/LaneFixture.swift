@@ -70,6 +70,14 @@ final class LaneFixture: Sendable {
       apnsID: UUID(high: 1, low: UInt64(number)))
   }
 
+  static func broadcast(_ number: Int, channel: String) -> Notification {
+    let payload = #"{"aps":{}}"#
+    return Notification(
+      storage: Array((channel + payload).utf8), token: .empty,
+      payload: ByteRange(channel.utf8.count, channel.utf8.count + payload.utf8.count), pushType: .liveactivity,
+      expiration: 0, channel: ByteRange(0, channel.utf8.count), apnsID: UUID(high: 1, low: UInt64(number)))
+  }
+
   /// Statuses of answers, and how many had none, once so many outcomes are there.
   func results(_ count: Int) -> [Int: Int] {
     guard outcomes.wait(until: { $0.count >= count }) else { return [:] }

@@ -50,4 +50,25 @@ import Wire
     // The first row is that of unknown apps.
     #expect(fixture.registry.snapshot().appNumbers[AppSeries.rowLength + AppSeries.goAways.index] == 1)
   }
+
+  @Test func aBroadcastGoesToItsChannel() throws {
+    var configuration = MockServer.Configuration()
+    configuration.rules.channels = ["Y2hhbm5lbA=="]
+    let fixture = try LaneFixture(configuration)
+    defer { fixture.stop() }
+    fixture.submit(1) { LaneFixture.broadcast($0, channel: "Y2hhbm5lbA==") }
+    #expect(fixture.results(1) == [200: 1])
+    fixture.submit(1, first: 1) { LaneFixture.broadcast($0, channel: "b3RoZXI=") }
+    #expect(fixture.results(2) == [200: 1, 400: 1])
+    guard case .answered(let first) = fixture.outcomes.value[0].result,
+      case .answered(let second) = fixture.outcomes.value[1].result
+    else { return }
+    #expect(first.apnsID == UUID(high: 1, low: 0), "the request id comes back")
+    #expect(second.reason == .channelNotRegistered)
+    let seen = try #require(fixture.server.journal.seen.first)
+    let names = Set(seen.fields.map(\.name))
+    #expect(seen.fields.contains { $0.name == ":path" && $0.value == "/4/broadcasts/apps/com.example.shop" })
+    #expect(seen.token == "Y2hhbm5lbA==")
+    #expect(!names.contains("apns-topic") && !names.contains("apns-id"))
+  }
 }

@@ -58,6 +58,34 @@ struct BehaviourTests {
     #expect(try refusal(TestRequest().with(name, value)) == nil)
   }
 
+  private static let broadcast = TestRequest().with(":path", "/4/broadcasts/apps/com.example.shop")
+    .with("apns-topic", nil).with("apns-id", nil).with("apns-push-type", "liveactivity")
+    .with("apns-channel-id", "Y2hhbm5lbA==").with("apns-expiration", "0")
+    .with("apns-request-id", "123e4567-e89b-12d3-a456-426614174000")
+
+  @Test func `takes a broadcast`() throws {
+    #expect(try refusal(Self.broadcast) == nil)
+    var long = Self.broadcast
+    long.bodyLength = 5120
+    #expect(try refusal(long) == nil)
+    long.bodyLength = 5121
+    #expect(try refusal(long) == .payloadTooLarge)
+  }
+
+  @Test(
+    arguments: [
+      ("apns-channel-id", nil, .missingChannelID), ("apns-channel-id", "?", .badChannelID),
+      ("apns-push-type", nil, .missingPushType), ("apns-push-type", "alert", .invalidPushType),
+      ("apns-expiration", nil, .badExpirationDate), ("apns-priority", nil, .badPriority),
+      ("apns-request-id", "1", .badMessageID),
+      (":path", "/4/broadcasts/apps/com.example.shop.push-type.liveactivity", .topicDisallowed),
+      (":path", "/4/broadcasts/apps/com.example.other", .topicMismatch), (":path", "/4/broadcasts/apps/", .badPath),
+    ] as [(String, String?, Reason)])
+  func `refuses a broadcast with the reason of the field at fault`(name: String, value: String?, reason: Reason) throws
+  {
+    #expect(try refusal(Self.broadcast.with(name, value)) == reason)
+  }
+
   @Test func `a background push may not have priority 10`() throws {
     let background = TestRequest().with("apns-push-type", "background")
     #expect(try refusal(background) == .badPriority)

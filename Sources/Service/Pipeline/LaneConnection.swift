@@ -28,9 +28,11 @@ final class LaneConnection: HTTP2ClientDelegate {
   }
 
   func clientResponse(_ client: HTTP2Client, tag: UInt64, _ response: HTTP2Response) {
-    let answer = Response.parse(
+    var answer = Response.parse(
       status: response.status, body: response.body.span, apnsID: response.value(of: "apns-id"),
       uniqueID: response.value(of: "apns-unique-id"), retryAfter: response.value(of: "retry-after"))
+    // What a broadcast's answer has in its place.
+    if answer.apnsID == nil, let text = response.value(of: "apns-request-id") { answer.apnsID = UUID(text) }
     app.answered(self, tag: tag, answer)
   }
 
