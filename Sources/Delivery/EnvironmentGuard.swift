@@ -14,6 +14,7 @@ package struct EnvironmentGuard: Sendable {
   package static let alarmPercent = 80
   package static let clearPercent = 20
 
+  /// A turn of the verdict.
   package enum Change: Equatable, Sendable { case suspected, cleared }
 
   package private(set) var isSuspect = false

@@ -51,7 +51,7 @@ struct ConnectionCheckTests {
   private func settings(brokers: String, apps: [AppSettings]) -> Settings {
     var settings = Settings()
     settings.kafka.brokers = [brokers]
-    settings.delivery.connectTimeout = .seconds(20)
+    settings.delivery.connectTimeout = .seconds(120)
     settings.apps = apps
     return settings
   }
@@ -81,9 +81,9 @@ struct ConnectionCheckTests {
     let server = try Server()
     let apps = ["a", "b"].map { app($0, at: server.server.endpoint.port, caFile: server.authorityFile) }
     let found = await ConnectionCheck.findings(
-      of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(60))
+      of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(240))
     #expect(found.allSatisfy { $0.isGood }, "\(found)")
-    #expect(found.map(\.kind) == [.brokers, .topic, .topic, .topic, .topic, .topic, .apns])
+    try #require(found.map(\.kind) == [.brokers, .topic, .topic, .topic, .topic, .topic, .apns])
     #expect(found[0].name == cluster.bootstrapServers)
     #expect(found[1].name == "push.requests" && found[1].message == "3 partitions")
     #expect(found[2].name == "push.deferred" && found[2].message == "1 partition")
@@ -100,7 +100,7 @@ struct ConnectionCheckTests {
     let cluster = try cluster(without: "push.results")
     for _ in 1...2 {
       let found = await ConnectionCheck.findings(
-        of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(60))
+        of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(240))
       let bad = found.filter { !$0.isGood }
       #expect(bad.map(\.name) == ["push.results"], "\(found)")
       #expect(bad.first?.message.contains("no such topic") == true)
@@ -112,7 +112,7 @@ struct ConnectionCheckTests {
     let cluster = try cluster()
     cluster.setError(.topicAuthorizationFailed, topic: "push.requests")
     let found = await ConnectionCheck.findings(
-      of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(60))
+      of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(240))
     #expect(found.filter { !$0.isGood }.map(\.name) == ["push.requests"], "\(found)")
   }
 
@@ -136,7 +136,7 @@ struct ConnectionCheckTests {
     let port = try ClosedPort()
     let found = await ConnectionCheck.findings(
       of: settings(brokers: cluster.bootstrapServers, apps: [app("a", at: port.number, caFile: nil)]),
-      within: .seconds(60))
+      within: .seconds(240))
     let last = try #require(found.last)
     #expect(last.kind == .apns && !last.isGood && last.apps == ["a"])
     #expect(last.name == "localhost:\(port.number)")
@@ -156,7 +156,7 @@ struct ConnectionCheckTests {
           app("old", at: old.server.endpoint.port, caFile: old.authorityFile),
           app("other", at: other.server.endpoint.port, caFile: other.authorityFile),
           app("stranger", at: other.server.endpoint.port, caFile: old.authorityFile),
-        ]), within: .seconds(60))
+        ]), within: .seconds(240))
     let apns = found.filter { $0.kind == .apns }
     #expect(apns.map(\.apps) == [["old"], ["other"], ["stranger"]])
     #expect(apns.allSatisfy { !$0.isGood }, "\(apns)")
