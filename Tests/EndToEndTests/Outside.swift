@@ -53,7 +53,7 @@ struct Program {
     let path = (own.lastIndex(of: "/").map { String(own[...$0]) } ?? "") + "martlet"
     let words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
     defer { unsafe words.forEach { word in unsafe free(word) } }
-    var actions = posix_spawn_file_actions_t()
+    var actions = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
     unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
