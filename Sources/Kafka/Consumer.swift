@@ -31,6 +31,9 @@ package final class Consumer {
   /// Fetched records wait on a queue of their own, so that whoever has no room for them can leave them there, where the
   /// library bounds them, and still hear of rebalances and commits. A pause in the library's sense would throw them away.
   private let records: OpaquePointer
+  /// Versions before 2.3 stop the process (a failed assertion) when a member of a cooperative group is freed before its
+  /// first assignment.
+  private var cannotBeFreed: Bool
   /// Where a batch of messages is put; used again.
   private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
@@ -63,6 +66,9 @@ package final class Consumer {
           | RD_KAFKA_EVENT_OFFSET_COMMIT))
     let client = try KafkaClient(RD_KAFKA_CONSUMER, configuration, log: log)
     self.client = client
+    cannotBeFreed =
+      membership == .group && KafkaLibrary.versionNumber < 0x0203_0000
+      && properties.value(of: "partition.assignment.strategy")?.contains("cooperative") ?? false
     self.group = group
     topics = try TopicTable(names, client: client)
     guard let records = unsafe rd_kafka_queue_new(client.handle) else {
@@ -79,6 +85,7 @@ package final class Consumer {
 
   /// Leaves the group silently if `close` was not brought to its end; the group then waits for the session timeout.
   deinit {
+    if cannotBeFreed { abandon() }
     topics.release()
     unsafe rd_kafka_queue_destroy(records)
     client.destroy(skippingConsumerClose: true)
@@ -258,7 +265,9 @@ extension Consumer {
     let partitions = unsafe TopicPartitionList.partitions(
       rd_kafka_event_topic_partition_list(event.pointer), topics: topics)
     switch unsafe rd_kafka_event_error(event.pointer) {
-    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: return .assign(partitions)
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
+      cannotBeFreed = false
+      return .assign(partitions)
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:
       return .revoke(partitions, lost: unsafe rd_kafka_assignment_lost(client.handle) != 0)
     case let code:

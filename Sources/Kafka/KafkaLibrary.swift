@@ -5,6 +5,8 @@ import Glibc
 package enum KafkaLibrary {
   /// The version of the library that is loaded, as `2.0.2`.
   package static let version = unsafe String(cString: rd_kafka_version_str())
+  /// The same as the library counts: a byte each for major, minor and patch, and one that is 255 for releases.
+  static let versionNumber = rd_kafka_version()
 
   /// Whose setting a property is.
   enum Side: Hashable, Sendable {

@@ -111,6 +111,18 @@ struct RebalanceTests {
     #expect(try reader.leave())
   }
 
+  /// The group knows the member and the assignor, but the first assignment does not come.
+  @Test func aCooperativeMemberMayBeDroppedBeforeItsFirstAssignment() throws {
+    let cluster = try MockCluster()
+    try cluster.createTopic("t", partitions: 4)
+    cluster.pushErrors(Array(repeating: .rebalanceInProgress, count: 1000), for: .syncGroup)
+    let reader = try Reader(
+      cluster, group: "g", topics: ["t"], settings: settings("cooperative-sticky") + [("debug", "cgrp")])
+    #expect(try reader.run { reader.log.lines.contains { $0.text.contains("SyncGroup response: ") } })
+    #expect(reader.assignments.isEmpty && reader.unanswered.isEmpty)
+    // It goes out of scope; the process ends or it does not.
+  }
+
   @Test func aConsumerMayBeDroppedAtAnyTime() throws {
     let cluster = try MockCluster()
     try cluster.createTopic("t", partitions: 4)
