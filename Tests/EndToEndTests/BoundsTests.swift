@@ -31,13 +31,16 @@ struct BoundsTests {
       }
       #expect(await world.books.read(World.topics.results).count == 300, "the sick app has no result yet")
       #expect(await world.books.read(World.topics.deferred).count > 0)
-      let health = service.service.health.snapshot(at: ServiceClock.now().instant)
-      #expect(health.apps.map { $0.fault != nil } == [false, true])
+      func faults() -> [Bool] {
+        service.service.health.snapshot(at: ServiceClock.now().instant).apps.map { $0.fault != nil }
+      }
+      #expect(await eventually { faults() == [false, true] })
 
       let server = try world.raise("sick")
       defer { server.stop() }
       let results = try await world.results("sick-", count: 300)
       #expect(results.count == 300 && results.allSatisfy { $0.status == "delivered" })
+      #expect(await eventually { faults() == [false, false] })
       #expect(results.allSatisfy { $0.fields["source.topic"] == "push.requests" && $0.key?.hasPrefix("key-") ?? false })
       #expect(server.journal.counts.identifiersAcceptedRepeatedly == 0)
     }

@@ -7,7 +7,9 @@ extension OneServiceTests {
   /// What APNs does with connections and streams, and what must come of it.
   @Suite struct ConnectionTests {
     /// Sends so many requests to the app, and checks that each is delivered, with one result.
-    private func deliver(_ app: String, _ count: Int, token: (Int) -> String = { _ in "00aa11bb" }) async throws -> [Entry] {
+    private func deliver(
+      _ app: String, _ count: Int, token: (Int) -> String = { _ in "00aa11bb" }
+    ) async throws -> [Entry] {
       let world = try OneServiceTests.world()
       try await world.writer.send((0..<count).map { PushRequest("\(app)-\($0)-", app: app, token: token($0)) })
       let results = try await world.results("\(app)-", count: count)

@@ -33,7 +33,8 @@ extension OneServiceTests {
       Case(token: "dead0413", status: "rejected", httpStatus: "413", reason: "PayloadTooLarge"),
       Case(token: "dead0503", status: "failed", httpStatus: "503", reason: "ServiceUnavailable", attempts: "5"),
       Case(token: "dead0502", status: "failed", httpStatus: "502", attempts: "5"),
-      Case(token: "dead0503", fields: #","expiration":0"#, status: "failed", httpStatus: "503",
+      Case(
+        token: "dead0503", fields: #","expiration":0"#, status: "failed", httpStatus: "503",
         reason: "ServiceUnavailable"),
       Case(fields: #","expiration":1000000000"#, status: "expired", attempts: "0"),
       Case(fields: #","priority":7"#, status: "invalid", reason: "BadPriority", attempts: "0"),

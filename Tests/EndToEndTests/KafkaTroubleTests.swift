@@ -49,8 +49,13 @@ struct KafkaTroubleTests {
   }
 
   /// A second replica joins under load, and the first one leaves: no request is without a result.
-  @Test func replicasShareThePartitions() async throws {
-    try await World.with(Plan(Self.slow(.milliseconds(20)))) { world in
+  @Test(arguments: ["range", "cooperative-sticky"])
+  func replicasShareThePartitions(strategy: String) async throws {
+    let plan = Plan(Self.slow(.milliseconds(20))) { settings in
+      settings.kafka.consumerProperties.append(
+        KafkaProperty(name: "partition.assignment.strategy", value: .text(strategy)))
+    }
+    try await World.with(plan) { world in
       var sent = 0
       /// Keeps requests coming, a few ahead of the results, until `condition` holds.
       func run(until condition: () -> Bool) async throws {

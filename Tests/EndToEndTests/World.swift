@@ -33,7 +33,8 @@ struct Plan: Sendable {
   var change: @Sendable (inout Settings) -> Void = { _ in }
 
   /// One app for each server, of the same name.
-  init(_ servers: [Server], requestPartitions: Int = 4, change: @escaping @Sendable (inout Settings) -> Void = { _ in }) {
+  init(_ servers: [Server], requestPartitions: Int = 4, change: @escaping @Sendable (inout Settings) -> Void = { _ in })
+  {
     self.servers = servers
     apps = servers.map { App(name: $0.name, server: $0.name) }
     self.requestPartitions = requestPartitions
@@ -217,10 +218,12 @@ final class RunningService: Sendable {
 
   init(_ settings: Settings) throws {
     registry = Registry(versions: BuildVersions(martlet: "0", librdkafka: "0", nghttp2: "0", openssl: "0"))
-    let log = Log(level: .info, format: .text, sink: { [lines] line in
-      let text = String(decoding: line, as: UTF8.self)
-      lines.update { $0.append(text) }
-    })
+    let log = Log(
+      level: .info, format: .text,
+      sink: { [lines] line in
+        let text = String(decoding: line, as: UTF8.self)
+        lines.update { $0.append(text) }
+      })
     service = try Service.start(settings, log: log, registry: registry)
   }
 
