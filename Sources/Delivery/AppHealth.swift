@@ -89,6 +89,14 @@ package struct AppHealth: Sendable {
     inFlight += 1
   }
 
+  /// The app has new credentials or another server: what was held against the old ones counts no more.
+  mutating func forgive() {
+    failuresInARow = 0
+    openings = 0
+    openUntil = nil
+    isProbing = false
+  }
+
   /// A push of this app was put aside or let go: room, but no progress.
   mutating func left() { inFlight -= 1 }
 

@@ -79,6 +79,9 @@ package struct AppTable: Sendable {
     entries.indices.filter { !entries[$0].isRemoved }.map { AppIndex(Int32($0)) }
   }
 
+  /// The names of all apps by their indices, removed ones included.
+  package var names: [String] { entries.map(\.rules.name) }
+
   /// - Precondition: `app` came from this table.
   package subscript(app: AppIndex) -> AppRules { entries[Int(app.value)].rules }
 

@@ -32,6 +32,8 @@ extension DeliveryMachine {
       finish(slot, ending, at: moment)
     } else if !mayWait(slot) {
       abandon(slot, at: moment)
+    } else if apps.isRemoved(app) {
+      endRemoved(slot, at: moment)
     } else if case .park(let delay) = decision {
       park(slot, after: delay, at: moment)
     } else if case .again(let delay) = decision {

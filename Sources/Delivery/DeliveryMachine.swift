@@ -83,7 +83,7 @@ package struct DeliveryMachine: Sendable {
     self.router = Router(laneCount: limits.lanes, lanesPerApp: limits.lanesPerApp)
     self.random = SeededRandom(seed: seed)
     self.submissions = Array(repeating: [], count: limits.lanes)
-    update(apps: apps)
+    grow()
   }
 
   // MARK: What the shell may ask
@@ -154,20 +154,5 @@ package struct DeliveryMachine: Sendable {
     guard partitions[place].isPaused != shouldPause else { return }
     partitions[place].isPaused = shouldPause
     if shouldPause { pauses.append(partitions[place].id) } else { resumes.append(partitions[place].id) }
-  }
-
-  // MARK: Configuration
-
-  /// Takes a new table of apps; indices of apps that were there before stay theirs.
-  package mutating func update(apps: AppTable) {
-    for index in environments.indices where index < apps.count {
-      let app = AppIndex(Int32(index))
-      let isSame = apps[app].environment == self.apps[app].environment && apps[app].bundleID == self.apps[app].bundleID
-      if !isSame { forgetEnvironment(app) }
-    }
-    self.apps = apps
-    while health.count < apps.count { health.append(AppHealth()) }
-    while environments.count < apps.count { environments.append(EnvironmentGuard()) }
-    router.grow(appCount: apps.count)
   }
 }

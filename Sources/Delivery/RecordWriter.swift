@@ -162,6 +162,7 @@ extension SendFailure {
     case .streamRefused: "StreamRefused"
     case .credentials: "CredentialsUnusable"
     case .draining: "ShuttingDown"
+    case .appRemoved: "AppRemoved"
     }
   }
 }

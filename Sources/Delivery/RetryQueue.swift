@@ -37,6 +37,13 @@ struct RetryQueue: Sendable {
     return first.slot
   }
 
+  /// What `isIncluded` is due at `time` at the latest; looks at everything that waits.
+  mutating func bringForward(to time: Instant, where isIncluded: (PushSlot) -> Bool) {
+    let waiting = heap.sorted { ($0.due, $0.order) < ($1.due, $1.order) }
+    heap.removeAll(keepingCapacity: true)
+    for entry in waiting { insert(entry.slot, due: isIncluded(entry.slot) ? min(entry.due, time) : entry.due) }
+  }
+
   private mutating func sink() {
     var parent = 0
     while true {

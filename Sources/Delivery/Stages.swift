@@ -145,6 +145,8 @@ package enum SendFailure: UInt8, CaseIterable, Sendable {
   case credentials
   /// The lane is closing.
   case draining
+  /// The app was removed from the configuration.
+  case appRemoved
 }
 
 /// One of the topics that the service writes.

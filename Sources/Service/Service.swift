@@ -37,6 +37,7 @@ package final class Service: Sendable {
   private let pipeline: Pipeline
   private let responder: HTTP1Responder
   private let ending: Ending
+  private let reloader: Reloader
 
   /// The pipeline's end, for whoever waits for it.
   private final class Ending: Sendable {
@@ -86,8 +87,9 @@ package final class Service: Sendable {
     self.log = log
     self.registry = registry
     let laneCount = settings.delivery.laneCount
+    let image = ConfigurationImage(reading: settings)
     var loader = AppLoader(delivery: settings.delivery, laneCount: laneCount)
-    let runtimes = settings.apps.map { loader.load($0) }
+    let runtimes = settings.apps.map { loader.load($0, image.contents) }
     for fault in loader.faults {
       log.error("app_unusable", "an app cannot be served", [.app(fault.app), .cause(CauseText(fault.text))])
     }
@@ -102,7 +104,7 @@ package final class Service: Sendable {
       settings.apps.map { app in
         HealthState.App(name: app.name, fault: loader.faults.first { $0.app == app.name }?.text)
       })
-    registry.setApps(settings.apps.map(\.name), configured: settings.apps.count)
+    registry.setApps(apps.names, configured: settings.apps.count)
 
     let inbox = OutcomeInbox()
     let lanes = try (0..<laneCount).map { index in
@@ -125,6 +127,14 @@ package final class Service: Sendable {
       onEnd: { ending.happened($0) })
     for loop in lanes.map(\.loop) + [loop] { health.watch(loop.name, lastTurn: { loop.lastTurn }) }
     responder = try EndpointShell.listen(settings.http, on: endpointLoop, registry: registry, health: health)
+    let expiry = ExpiryReporter(log: log)
+    reloader = Reloader(
+      running: image, apps: apps, loader: loader,
+      runtimes: Dictionary(
+        zip(settings.apps, runtimes).compactMap { app, runtime in runtime.map { (app.name, $0) } },
+        uniquingKeysWith: { _, last in last }),
+      parts: Reloader.Parts(lanes: lanes, pipeline: pipeline, registry: registry, expiry: expiry, log: log))
+    Service.checkExpiry(expiry, on: endpointLoop)
     log.info(
       "started", "the service has started",
       [.count(settings.apps.count), .host(settings.http.listen.host), .port(endpointPort)])
@@ -159,6 +169,26 @@ package final class Service: Sendable {
 
   /// Where `/metrics` is, with the port that the kernel chose if 0 was asked for.
   package var endpointPort: UInt16 { responder.endpoint?.port ?? settings.http.listen.port }
+
+  /// Takes another configuration while traffic flows: apps that are new, changed or gone, and the level of the log.
+  ///
+  /// All or nothing: if one of the new or changed apps cannot be used, all goes on as it was. Reloads that are asked for
+  /// at the same time are done one after the other.
+  @discardableResult
+  package func reload(_ loaded: LoadedSettings) async -> ReloadOutcome { await reloader.reload(loaded) }
+
+  /// Notes that there was to be a reload, but the configuration cannot be read.
+  package func reloadFailed(_ error: ConfigurationError) async { await reloader.refuse(error) }
+
+  /// Looks after the certificates' dates for as long as the loop runs.
+  private static func checkExpiry(_ expiry: ExpiryReporter, on loop: EventLoop) {
+    loop.execute {
+      _ = loop.schedule(at: loop.now + ExpiryReporter.period) {
+        expiry.check(at: loop.moment.time)
+        checkExpiry(expiry, on: loop)
+      }
+    }
+  }
 
   /// Stops the intake, finishes what is in flight within the drain timeout, commits and leaves the group.
   package func drain() {

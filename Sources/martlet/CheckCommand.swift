@@ -34,6 +34,8 @@ struct CheckReport {
   var problems: [ConfigurationProblem]
   /// `nil`: nothing was tried.
   var connections: [ConnectionCheck.Finding]?
+  /// When the certificate of each app that has one expires.
+  private var expiries: [String: UnixTime] = [:]
 
   /// Whether the configuration can be used.
   var isGood: Bool { settings != nil && errors == 0 }
@@ -47,7 +49,9 @@ struct CheckReport {
       let loaded = try SettingsLoader.load(file: file, environment: environment)
       settings = loaded.settings
       problems = loaded.warnings
-      problems += CredentialCheck.problems(in: loaded.settings, file: file, now: now)
+      let findings = CredentialCheck.findings(in: loaded.settings, file: file, now: now)
+      problems += findings.problems
+      expiries = findings.expiries
     } catch {
       problems = error.problems
     }
@@ -72,7 +76,7 @@ struct CheckReport {
     if let settings, isGood {
       lines.append("✓ \(file): can be used")
       lines.append("✓ kafka: \(settings.kafka.brokers.joined(separator: ",")), group \(settings.kafka.group)")
-      for app in settings.apps.prefix(50) { lines.append("✓ app \(app.name): \(Self.summary(of: app))") }
+      for app in settings.apps.prefix(50) { lines.append("✓ app \(app.name): \(summary(of: app))") }
       if settings.apps.count > 50 { lines.append("✓ and \(settings.apps.count - 50) more apps") }
       for finding in connections ?? [] { lines.append(Self.line(of: finding)) }
     } else {
@@ -109,12 +113,13 @@ struct CheckReport {
     return "\(finding.isGood ? "✓" : "✗") \(name): \(finding.message)"
   }
 
-  private static func summary(of app: AppSettings) -> String {
+  private func summary(of app: AppSettings) -> String {
     let credentials =
       app.token.map { "token, key \($0.keyID), team \($0.teamID)" }
       ?? app.certificate.map { "certificate \($0.file)" } ?? "no credentials"
     let server = app.server.map { ", to \($0.host):\($0.port)" } ?? ""
-    return "\(app.bundleID), \(app.environmentName), \(credentials)\(server)"
+    let expiry = expiries[app.name].map { " until \(TimeText.rfc3339($0).prefix(10))" } ?? ""
+    return "\(app.bundleID), \(app.environmentName), \(credentials)\(expiry)\(server)"
   }
 
   /// The same for programs: `ok`, `file`, `apps`, `problems` and, if they were tried, `connections`.

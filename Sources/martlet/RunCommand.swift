@@ -8,7 +8,7 @@ enum RunCommand {
     "run", "Deliver notifications from Kafka until a signal says stop.",
     options: [Option("config", value: "FILE", "The configuration (JSON5).", isRequired: true)],
     examples: [
-      ("martlet run --config /etc/martlet/martlet.json5", "Runs the service; SIGTERM drains it."),
+      ("martlet run --config /etc/martlet/martlet.json5", "Runs the service; SIGTERM drains it, SIGHUP reloads."),
       ("martlet check --config martlet.json5", "Looks the configuration over first."),
     ],
     run: run)
@@ -36,8 +36,20 @@ enum RunCommand {
       log.flush()
       return error.isConfiguration ? .configuration : .unavailable
     }
+    let watcher = ConfigurationWatcher(file: try arguments.required("config"), files: loaded.files, service: service)
+    let watching = Task { await watcher.run() }
+    defer { watching.cancel() }
     let listener = Task {
-      for await request in signals where request == .drain { service.drain() }
+      for await request in signals {
+        switch request {
+        case .drain:
+          watching.cancel()
+          service.drain()
+        // A reload must not keep the next signal waiting.
+        case .reload: Task { await watcher.reload() }
+        case .exitNow: break
+        }
+      }
     }
     defer { listener.cancel() }
     switch await service.ended() {

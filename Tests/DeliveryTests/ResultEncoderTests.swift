@@ -114,6 +114,7 @@ private struct EventDocument: Decodable {
       (.failed(.lost(.streamRefused)), "failed", nil, "StreamRefused"),
       (.failed(.notSent(.credentials)), "failed", nil, "CredentialsUnusable"),
       (.failed(.notSent(.draining)), "failed", nil, "ShuttingDown"),
+      (.failed(.notSent(.appRemoved)), "failed", nil, "AppRemoved"),
       (.failed(.timedOut), "failed", nil, "RequestTimeout"),
       (.invalid(.badToken, message: "token: \"x\""), "invalid", nil, "BadToken"),
     ]

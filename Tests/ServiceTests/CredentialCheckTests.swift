@@ -15,7 +15,7 @@ struct CredentialCheckTests {
   private func problems(_ apps: [AppSettings]) -> [ConfigurationProblem] {
     var settings = Settings()
     settings.apps = apps
-    return CredentialCheck.problems(in: settings, file: "martlet.json5", now: Self.now)
+    return CredentialCheck.findings(in: settings, file: "martlet.json5", now: Self.now).problems
   }
 
   private func tokenApp(_ name: String, keyFile: String) -> AppSettings {

@@ -43,6 +43,8 @@ package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringCon
 /// All problems of a configuration that cannot be used, warnings among them.
 package struct ConfigurationError: Error, Sendable, CustomStringConvertible {
   package var problems: [ConfigurationProblem]
+  /// Every file and directory that was read or named before that was found: what may have to change.
+  package var files: [String] = []
 
   /// One line for each.
   package var description: String { problems.map(\.text).joined(separator: "\n") }

@@ -1,3 +1,4 @@
+internal import Delivery
 internal import Transport
 package import Wire
 
@@ -6,12 +7,17 @@ package import Wire
 /// Loading the settings only tells that the files are there; the running service goes on without an app whose
 /// credentials cannot be used. Here each such app is a problem.
 package struct CredentialCheck {
-  /// A certificate that expires sooner is warned of.
-  static let soon = Duration.seconds(30 * 86_400)
+  /// What was found.
+  package struct Findings: Sendable {
+    package var problems: [ConfigurationProblem]
+    /// When the certificate of each app that has one expires, by the app's name.
+    package var expiries: [String: UnixTime]
+  }
 
   private let file: String
   private let now: UnixTime
   private var problems: [ConfigurationProblem] = []
+  private var expiries: [String: UnixTime] = [:]
   /// What is wrong with each key file, so that a key that many apps share is read once.
   private var keyFaults: [String: String?] = [:]
 
@@ -21,7 +27,7 @@ package struct CredentialCheck {
   }
 
   /// - Parameter file: the configuration that the settings were read from.
-  package static func problems(in settings: Settings, file: String, now: UnixTime) -> [ConfigurationProblem] {
+  package static func findings(in settings: Settings, file: String, now: UnixTime) -> Findings {
     var check = CredentialCheck(file: file, now: now)
     for app in settings.apps {
       let path = SettingPath.join("apps", app.name)
@@ -29,7 +35,7 @@ package struct CredentialCheck {
       if let certificate = app.certificate { check.check(certificate, of: app, at: "\(path).certificate") }
       if let authorities = app.server?.caFile { check.check(authorities: authorities, at: "\(path).server.caFile") }
     }
-    return check.problems
+    return Findings(problems: check.problems, expiries: check.expiries)
   }
 
   private mutating func check(_ token: TokenSettings, at path: String) {
@@ -52,16 +58,20 @@ package struct CredentialCheck {
       report("the certificate cannot be used: \(Self.text(of: error))", at: path, found: certificate.file)
       return
     }
-    let left = Duration.milliseconds(identity.validUntil.milliseconds - now.milliseconds)
+    expiries[app.name] = identity.validUntil
+    let stage = ExpiryStage(of: identity.validUntil, at: now)
     let end = TimeText.rfc3339(identity.validUntil)
-    if left <= .zero {
+    if stage == .expired {
       report("the certificate has expired", at: "\(path).file", found: end)
     } else if identity.validFrom > now {
       report("the certificate is not valid yet", at: "\(path).file", found: TimeText.rfc3339(identity.validFrom))
-    } else if left < Self.soon {
+    } else if stage > .distant {
       report("the certificate expires soon", at: "\(path).file", found: end, severity: .warning)
     }
-    if let owner = identity.userID, owner != app.bundleID {
+    let scope = identity.pushScope
+    if let fault = scope.fault(for: app) {
+      report(fault.message, at: "\(path).file", found: fault.found, allowed: fault.allowed)
+    } else if scope.topics == nil, let owner = identity.userID, owner != app.bundleID {
       report(
         "the certificate is for another app", at: "\(path).file", found: owner, allowed: app.bundleID,
         severity: .warning)
@@ -91,5 +101,32 @@ package struct CredentialCheck {
     problems.append(
       ConfigurationProblem(
         severity: severity, file: file, path: path, message: message, found: found, allowed: allowed))
+  }
+}
+
+/// What a certificate is not good for though its app needs it.
+struct PushScopeFault: Equatable {
+  var message: String
+  var found: String
+  var allowed: String
+
+  /// In one line.
+  var text: String { "\(message), found \(found), allowed: \(allowed)" }
+}
+
+extension PushCertificateScope {
+  /// Apple answers each request that its certificate does not cover with an error; it is better told at the start.
+  ///
+  /// - Returns: `nil` if the certificate covers the app, or does not say what it covers.
+  func fault(for app: AppSettings) -> PushScopeFault? {
+    if let topics, !topics.contains(app.bundleID) {
+      let shown = topics.prefix(8).joined(separator: ", ") + (topics.count > 8 ? ", …" : "")
+      return PushScopeFault(
+        message: "the certificate does not cover the app's bundle id", found: shown, allowed: app.bundleID)
+    }
+    guard namesEnvironment, !(app.environment == .production ? allowsProduction : allowsSandbox) else { return nil }
+    return PushScopeFault(
+      message: "the certificate is for another environment",
+      found: allowsProduction ? "production" : "sandbox", allowed: app.environmentName)
   }
 }

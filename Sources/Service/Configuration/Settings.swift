@@ -56,7 +56,7 @@ package struct KafkaProperty: Sendable, Equatable, CustomStringConvertible {
 }
 
 /// `apps.<name>`: one app, its credentials, and what differs from `delivery`.
-package struct AppSettings: Sendable {
+package struct AppSettings: Sendable, Equatable {
   package var name = ""
   package var bundleID = ""
   package var environment = AppRules.Environment.production
@@ -73,6 +73,11 @@ package struct AppSettings: Sendable {
   /// `nil`: as `delivery` says.
   package var maxConnections: Int?
   package var maxInFlight: Int?
+
+  /// The files that hold its credentials, and whom it trusts: what is read when the app is started.
+  package var files: [String] {
+    [token?.keyFile, certificate?.file, certificate?.keyFile, certificate?.passwordFile, server?.caFile].compactMap(\.self)
+  }
 
   /// The environment's word in the configuration and in records.
   package var environmentName: String { environment.rawValue }
@@ -91,7 +96,7 @@ package struct PushTypeSettings: Sendable {
 }
 
 /// `apps.<name>.token`: the key that provider tokens are signed with.
-package struct TokenSettings: Sendable {
+package struct TokenSettings: Sendable, Equatable {
   package var keyFile = ""
   package var keyID = ""
   package var teamID = ""
@@ -104,7 +109,7 @@ package struct TokenSettings: Sendable {
 }
 
 /// `apps.<name>.certificate`: the TLS client certificate that takes the place of tokens.
-package struct CertificateSettings: Sendable {
+package struct CertificateSettings: Sendable, Equatable {
   /// PKCS#12 or PEM.
   package var file = ""
   /// Where the key is not in `file`.
@@ -119,7 +124,7 @@ package struct CertificateSettings: Sendable {
 }
 
 /// Where an app's notifications go in place of Apple's hosts.
-package struct ServerSettings: Sendable {
+package struct ServerSettings: Sendable, Equatable {
   package var host = ""
   package var port = 443
   /// `nil`: the system's certificate authorities.

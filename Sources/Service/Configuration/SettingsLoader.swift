@@ -27,7 +27,7 @@ package enum SettingsLoader {
       read(root, into: &settings, EnvironmentReferences(lookUp: environment), &context)
     }
     if context.problems.contains(where: { $0.severity == .error }) {
-      throw ConfigurationError(problems: context.problems)
+      throw ConfigurationError(problems: context.problems, files: context.namedFiles)
     }
     return LoadedSettings(settings: settings, warnings: context.problems, files: context.namedFiles)
   }

@@ -34,6 +34,14 @@ package final class HealthBoard: Sendable {
     }
   }
 
+  /// The same after a reload; what was noted of the apps that have not changed stays.
+  package func updateApps(_ apps: [HealthState.App], unchanged: Set<String>) {
+    state.withLock { state in
+      let known = Dictionary(state.apps.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      state.apps = apps.map { unchanged.contains($0.name) ? known[$0.name] ?? $0 : $0 }
+    }
+  }
+
   /// - Parameter fault: why the app's notifications cannot be sent; `nil`: they can.
   package func setFault(_ fault: String?, ofApp name: String) {
     state.withLock { state in

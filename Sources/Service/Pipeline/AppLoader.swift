@@ -5,8 +5,14 @@ import Wire
 
 /// Makes what lanes need of the configured apps: keys, certificates, servers.
 ///
-/// Apps of one team and key share one `TokenSource`, and so one provider token.
-struct AppLoader {
+/// Apps of one team and key share one `TokenSource`, and so one provider token. The loader lives as long as the service:
+/// where the content of a key file has not changed, a reload finds the source, and with it the token, that is in use.
+/// It is a value, so that a reload that is refused leaves nothing behind: it works on a copy.
+struct AppLoader: Sendable {
+  /// A key that no app uses any more is kept for as long as its provider token could be sent, in case it comes back:
+  /// Apple refuses tokens that are made anew too often.
+  static let keyMemory: Duration = .seconds(3600)
+
   /// An app that cannot be used, and why.
   struct Fault: Sendable {
     var app: String
@@ -14,16 +20,22 @@ struct AppLoader {
   }
 
   private struct KeyName: Hashable {
-    var file: String
+    var content: FileContent
     var keyID: String
     var teamID: String
   }
 
+  private struct SharedKey: Sendable {
+    var source: TokenSource
+    var unusedSince: Instant?
+  }
+
   let delivery: DeliverySettings
   let laneCount: Int
-  private var sources: [KeyName: TokenSource] = [:]
-  private var contexts: [String: TLSContext] = [:]
-  /// Counts the keys and certificates that were loaded, so that each load has a version of its own.
+  private var sources: [KeyName: SharedKey] = [:]
+  /// By the content of the file of authorities; `absent` stands for the system's.
+  private var contexts: [FileContent: TLSContext] = [:]
+  /// Counts the keys and certificates that were loaded, so that each has a version of its own in this process.
   private var lastVersion: UInt32 = 0
   private(set) var faults: [Fault] = []
 
@@ -32,29 +44,52 @@ struct AppLoader {
     self.laneCount = laneCount
   }
 
+  /// - Parameter contents: what stood in the app's files before this.
   /// - Returns: `nil` for an app that cannot be used; `faults` says why.
-  mutating func load(_ app: AppSettings) -> AppRuntime? {
+  mutating func load(_ app: AppSettings, _ contents: [String: FileContent]) -> AppRuntime? {
     do {
-      return try runtime(of: app)
+      return try runtime(of: app, contents)
     } catch {
       faults.append(Fault(app: app.name, text: "\(error)"))
       return nil
     }
   }
 
-  private mutating func runtime(of app: AppSettings) throws -> AppRuntime {
+  mutating func clearFaults() { faults = [] }
+
+  /// Lets go of what no app uses any more.
+  mutating func forget(unusedBy runtimes: some Sequence<AppRuntime>, now: Instant) {
+    var used: Set<ObjectIdentifier> = []
+    for runtime in runtimes {
+      used.insert(ObjectIdentifier(runtime.tls))
+      if case .token(let source) = runtime.credentials { used.insert(ObjectIdentifier(source)) }
+    }
+    contexts = contexts.filter { used.contains(ObjectIdentifier($0.value)) }
+    for (name, key) in sources {
+      let unusedSince = used.contains(ObjectIdentifier(key.source)) ? nil : key.unusedSince ?? now
+      sources[name]?.unusedSince = unusedSince
+      if let unusedSince, now - unusedSince > Self.keyMemory { sources[name] = nil }
+    }
+  }
+
+  private mutating func runtime(of app: AppSettings, _ contents: [String: FileContent]) throws -> AppRuntime {
     let trust: Trust = app.server?.caFile.map { .file($0) } ?? .system
     let credentials: AppCredentials
     let tls: TLSContext
+    var validUntil: UnixTime?
     if let token = app.token {
-      credentials = .token(try source(of: token))
-      tls = try sharedContext(trust, name: app.server?.caFile ?? "")
+      credentials = .token(try source(of: token, contents[token.keyFile] ?? .unreadable))
+      tls = try sharedContext(trust, app.server?.caFile.map { contents[$0] ?? .unreadable } ?? .absent)
     } else if let certificate = app.certificate {
       var password: String?
       if let file = certificate.passwordFile { password = try FileProbe.line(file) }
       let identity = try Identity.load(
         certificateFile: certificate.file, keyFile: certificate.keyFile, password: password)
+      if let fault = identity.pushScope.fault(for: app) {
+        throw TransportError(.credential, certificate.file, fault.text)
+      }
       lastVersion += 1
+      validUntil = identity.validUntil
       credentials = .certificate(CredentialVersion(key: lastVersion))
       tls = try TLSContext.client(trust: trust, identity: identity)
     } else {
@@ -64,23 +99,25 @@ struct AppLoader {
     return AppRuntime(
       name: app.name, bundleID: app.bundleID,
       endpoint: Endpoint(host: server.host, port: server.port), proxy: try proxy(of: app),
-      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app))
+      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app), validUntil: validUntil)
   }
 
-  private mutating func source(of token: TokenSettings) throws(TransportError) -> TokenSource {
-    let name = KeyName(file: token.keyFile, keyID: token.keyID, teamID: token.teamID)
-    if let known = sources[name] { return known }
+  private mutating func source(
+    of token: TokenSettings, _ content: FileContent
+  ) throws(TransportError) -> TokenSource {
+    let name = KeyName(content: content, keyID: token.keyID, teamID: token.teamID)
+    if case .file = content, let known = sources[name] { return known.source }
     let key = try SigningKey.load(file: token.keyFile)
     lastVersion += 1
     let source = TokenSource(keyID: token.keyID, teamID: token.teamID, key: key, version: lastVersion)
-    sources[name] = source
+    sources[name] = SharedKey(source: source)
     return source
   }
 
-  private mutating func sharedContext(_ trust: Trust, name: String) throws(TransportError) -> TLSContext {
-    if let known = contexts[name] { return known }
+  private mutating func sharedContext(_ trust: Trust, _ content: FileContent) throws(TransportError) -> TLSContext {
+    if let known = contexts[content] { return known }
     let context = try TLSContext.client(trust: trust)
-    contexts[name] = context
+    contexts[content] = context
     return context
   }
 

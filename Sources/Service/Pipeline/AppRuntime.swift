@@ -16,10 +16,12 @@ final class AppRuntime: Sendable {
   let tls: TLSContext
   let credentials: AppCredentials
   let limits: PoolLimits
+  /// When the certificate expires; `nil` for an app that has none.
+  let validUntil: UnixTime?
 
   init(
     name: String, bundleID: String, endpoint: Endpoint, proxy: Proxy?, authority: String, tls: TLSContext,
-    credentials: AppCredentials, limits: PoolLimits
+    credentials: AppCredentials, limits: PoolLimits, validUntil: UnixTime? = nil
   ) {
     self.name = name
     self.bundleID = bundleID
@@ -29,6 +31,7 @@ final class AppRuntime: Sendable {
     self.tls = tls
     self.credentials = credentials
     self.limits = limits
+    self.validUntil = validUntil
   }
 }
 

@@ -25,7 +25,11 @@ final class Lane: @unchecked Sendable {
 
   private var batch: [Submission] = []
   private var outcomes: [LaneOutcome] = []
+  /// The apps that take submissions, by index.
   private var apps: [LaneApp?] = []
+  /// Those, and the ones that drain after a reload; a request knows its app by its seat.
+  private var seats: [LaneApp?] = []
+  private var freeSeats: [Int32] = []
   /// Apps whose pool must be looked at before this turn ends.
   private var dirty: [LaneApp] = []
   private var isTurnScheduled = false
@@ -59,16 +63,36 @@ final class Lane: @unchecked Sendable {
     if wasEmpty { wakeup?.signal() }
   }
 
-  /// Makes an app known, or gives it new credentials or another server; from any thread.
+  /// Makes an app known, or replaces what it is sent with: what waits goes out on new connections, and those that are
+  /// open finish and close. From any thread.
   func install(_ runtime: AppRuntime, at app: AppIndex) {
     loop.execute { [self] in
+      guard drainDeadline == nil else { return }
       let index = Int(app.value)
       while apps.count <= index { apps.append(nil) }
-      if let known = apps[index] {
-        known.replace(with: runtime)
-      } else {
-        apps[index] = LaneApp(index: app, runtime: runtime, lane: self)
-      }
+      let next = LaneApp(index: app, seat: freeSeats.popLast() ?? Int32(seats.count), runtime: runtime, lane: self)
+      if next.seat == seats.count { seats.append(next) } else { seats[Int(next.seat)] = next }
+      let former = exchange(&apps[index], with: next)
+      guard let former else { return }
+      next.takePending(of: former)
+      former.drain(by: loop.now + requestTimeout)
+    }
+  }
+
+  /// Sends back what waits for an app that was removed; its open requests finish, and its connections close. From any
+  /// thread.
+  func remove(at app: AppIndex) {
+    loop.execute { [self] in
+      let index = Int(app.value)
+      guard index < apps.count else { return }
+      exchange(&apps[index], with: nil)?.drain(by: loop.now + requestTimeout)
+    }
+  }
+
+  /// Returns when all that was asked for before has been done, or never will be.
+  func caughtUp() async {
+    await withCheckedContinuation { continuation in
+      if !loop.execute({ continuation.resume() }) { continuation.resume() }
     }
   }
 
@@ -76,7 +100,7 @@ final class Lane: @unchecked Sendable {
   func drain(by deadline: Instant) {
     loop.execute { [self] in
       drainDeadline = deadline
-      for app in apps { app?.drain(by: deadline) }
+      for app in seats { app?.drain(by: deadline) }
     }
   }
 
@@ -135,11 +159,23 @@ final class Lane: @unchecked Sendable {
     timer = (deadline, loop.schedule(at: deadline, self))
   }
 
+  private func vacate(_ app: LaneApp) {
+    guard seats[Int(app.seat)] === app else { return }
+    seats[Int(app.seat)] = nil
+    freeSeats.append(app.seat)
+  }
+
   private func timeOutRequests() {
     let limit = loop.now
     while let first = requests.first, first.sentAt + requestTimeout <= limit {
-      guard let request = requests.remove(first.tag), let app = apps[Int(request.app)] else { continue }
-      app.timedOut(request, tag: first.tag)
+      guard let request = requests.remove(first.tag) else { continue }
+      if let app = seats[Int(request.seat)] {
+        app.timedOut(request, tag: first.tag)
+      } else {
+        // An app keeps its seat until its connections have ended, and their requests with them. If one were left, its
+        // end must be told all the same.
+        report(LaneOutcome(slot: request.slot, result: .timedOut, sentAt: request.sentAt, completedAt: limit))
+      }
     }
   }
 }
@@ -153,6 +189,7 @@ extension Lane: TurnHandler, TimerHandler {
     for app in touched {
       app.isTouched = false
       app.pump()
+      if app.isFinished { vacate(app) }
     }
     if let first = requests.first { wake(at: first.sentAt + requestTimeout) }
     if !outcomes.isEmpty { deliver(&outcomes) }
@@ -161,7 +198,7 @@ extension Lane: TurnHandler, TimerHandler {
   func timerFired(_ timer: Timer) {
     self.timer = nil
     timeOutRequests()
-    for app in apps { app?.tick() }
+    for app in seats { app?.tick() }
     scheduleTurn()
   }
 }

@@ -5,11 +5,15 @@ import Wire
 
 /// One app on one lane: its pushes that wait for a stream, and the shell around its pool of connections.
 ///
+/// It is made for one `AppRuntime` and never gets another: after a reload there is a new one, and this one drains.
+///
 /// Lives on the lane's loop. Events of connections change the pool's state at once; what follows from it (opening,
 /// closing, sending what waits) is done once, at the end of the turn, by `pump`.
 final class LaneApp {
   let index: AppIndex
-  private(set) var runtime: AppRuntime
+  /// Its place on the lane.
+  let seat: Int32
+  let runtime: AppRuntime
   private unowned let lane: Lane
   private var pool: PoolState
   private var connections: [LaneConnection] = []
@@ -20,8 +24,9 @@ final class LaneApp {
   private var accepted: CredentialVersion?
   var isTouched = false
 
-  init(index: AppIndex, runtime: AppRuntime, lane: Lane) {
+  init(index: AppIndex, seat: Int32, runtime: AppRuntime, lane: Lane) {
     self.index = index
+    self.seat = seat
     self.runtime = runtime
     self.lane = lane
     headers = HeaderCache(runtime)
@@ -35,18 +40,21 @@ final class LaneApp {
       random: SeededRandom(seed: UInt64.random(in: .min ... .max)))
   }
 
-  /// New credentials serve new connections; those that are open finish and close.
-  func replace(with runtime: AppRuntime) {
-    self.runtime = runtime
-    headers = HeaderCache(runtime)
-    if case .certificate(let version) = runtime.credentials { pool.use(version, now: lane.loop.now) }
-    lane.touch(self)
-  }
-
   func enqueue(_ submission: Submission) {
     pending.append((submission, lane.loop.now))
     lane.touch(self)
   }
+
+  /// Takes over what waits for a stream at an app that drains.
+  func takePending(of other: LaneApp) {
+    pending.append(contentsOf: other.pending[other.pendingHead...])
+    other.pending.removeAll()
+    other.pendingHead = 0
+    lane.touch(self)
+  }
+
+  /// Whether it has drained: no connection is left, and none will be made.
+  var isFinished: Bool { pool.isFinished && connections.isEmpty }
 
   /// Time has passed.
   func tick() {
@@ -57,6 +65,7 @@ final class LaneApp {
   /// No new requests; what waits goes back, and connections close when their last stream ends.
   func drain(by deadline: Instant) {
     returnPending(.draining)
+    for connection in connections where connection.closeCause == nil { connection.closeCause = .shutdown }
     pool.drain(by: deadline)
     lane.touch(self)
   }
@@ -100,7 +109,7 @@ final class LaneApp {
     RequestHeaders.addOwn(submission.notification, sentNames: &connection.sentNames, to: &sink)
     swap(&sink.list, &lane.ownHeaders)
     let tag = lane.requests.insert(
-      LaneRequest(slot: submission.slot, app: index.value, connection: id, sentAt: now, credentials: version))
+      LaneRequest(slot: submission.slot, seat: seat, connection: id, sentAt: now, credentials: version))
     let body = Bytes(submission.notification.storage, submission.notification.payload)
     guard client.submit(shared: shared, own: lane.ownHeaders, body: body, tag: tag) else {
       _ = lane.requests.remove(tag)

@@ -85,11 +85,21 @@ final class Pipeline: @unchecked Sendable {
     }
   }
 
-  /// Takes a new table of apps; from any thread.
-  func update(apps: AppTable) {
-    loop.execute { [self] in
-      machine.update(apps: apps)
-      observer.update(apps: apps)
+  /// Takes a new table of apps, and has the lanes let go of those that were removed; from any thread. Returns when that
+  /// is done.
+  ///
+  /// The lanes must have what they need of apps that are new or changed. Removed ones are taken from them here, after the
+  /// last submission for them.
+  func update(_ update: AppsUpdate) async {
+    await withCheckedContinuation { continuation in
+      let isAccepted = loop.execute { [self] in
+        machine.update(apps: update.table, renewed: update.renewed, at: loop.moment)
+        observer.update(update)
+        for app in update.removed { for lane in lanes { lane.remove(at: app) } }
+        scheduleTurn()
+        continuation.resume()
+      }
+      if !isAccepted { continuation.resume() }
     }
   }
 
@@ -293,6 +303,18 @@ extension Pipeline {
     timer = nil
     onEnd(end)
   }
+}
+
+/// What a reload changes of the apps.
+struct AppsUpdate: Sendable {
+  var table: AppTable
+  /// Apps that the lanes have new credentials or another server for, new apps among them.
+  var renewed: [AppIndex]
+  var removed: [AppIndex]
+  /// The configured apps, and what is wrong with each.
+  var health: [HealthState.App]
+  /// Those of them about which nothing has changed, by name.
+  var unchanged: Set<String>
 }
 
 /// Where the lanes put their outcomes for the pipeline: one lock and one wake-up a batch.

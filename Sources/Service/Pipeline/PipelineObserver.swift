@@ -32,7 +32,12 @@ struct PipelineObserver {
     self.apps = apps
   }
 
-  mutating func update(apps: AppTable) { self.apps = apps }
+  /// The apps have changed.
+  mutating func update(_ update: AppsUpdate) {
+    apps = update.table
+    registry.setApps(apps.names, configured: apps.active.count)
+    health.updateApps(update.health, unchanged: update.unchanged)
+  }
 
   /// Takes the machine's events and counts.
   mutating func note(_ machine: inout DeliveryMachine, consumer: Consumer, outstanding: Int, at moment: Moment) {

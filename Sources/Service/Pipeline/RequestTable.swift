@@ -5,15 +5,16 @@ import Wire
 /// A request that is on a connection and has not been answered.
 struct LaneRequest {
   var slot: PushSlot
-  var app: Int32
+  /// Of the `LaneApp` on its lane.
+  var seat: Int32
   var connection: ConnectionID
   var sentAt: Instant
   /// The credentials that it was sent with.
   var credentials: CredentialVersion
 
-  init(slot: PushSlot, app: Int32, connection: ConnectionID, sentAt: Instant, credentials: CredentialVersion) {
+  init(slot: PushSlot, seat: Int32, connection: ConnectionID, sentAt: Instant, credentials: CredentialVersion) {
     self.slot = slot
-    self.app = app
+    self.seat = seat
     self.connection = connection
     self.sentAt = sentAt
     self.credentials = credentials

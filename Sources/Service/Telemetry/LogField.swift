@@ -23,6 +23,7 @@ package enum LogField: Sendable {
   case requestID(UUID)
   case count(Int)
   case duration(Duration)
+  case validUntil(UnixTime)
   /// What another library said.
   case cause(CauseText)
 
@@ -45,6 +46,7 @@ package enum LogField: Sendable {
     case .requestID: "apns_id"
     case .count: "count"
     case .duration: "duration_seconds"
+    case .validUntil: "valid_until"
     case .cause: "cause"
     }
   }

@@ -110,6 +110,7 @@ extension LogField {
           return String(decoding: bytes, as: UTF8.self)
         }())
     case .duration(let duration): .seconds(TimeText.seconds(duration))
+    case .validUntil(let time): .text(TimeText.rfc3339(time))
     case .cause(let cause): .text(cause.description)
     }
   }

@@ -95,10 +95,10 @@ package enum MetricCatalogue {
       "kafka_errors_total", .counter, at: ServiceSeries.kafkaErrors.index, showsZeros: true,
       "Errors that the Kafka client reported."),
     ofService(
-      "config_reloads_total", .counter, at: ServiceSeries.reloads.index, showsZeros: true,
+      "reloads_total", .counter, at: ServiceSeries.reloads.index, showsZeros: true,
       "Reloads of the configuration that took effect."),
     ofService(
-      "config_reload_failures_total", .counter, at: ServiceSeries.reloadFailures.index, showsZeros: true,
+      "reload_failures_total", .counter, at: ServiceSeries.reloadFailures.index, showsZeros: true,
       "Reloads of the configuration that were refused and changed nothing."),
     ofService(
       "draining", .gauge, at: ServiceSeries.draining.index, showsZeros: true, "1 while the service drains, else 0."),
@@ -128,6 +128,9 @@ package enum MetricCatalogue {
     prefix + "assigned_partitions", .gauge, "Partitions that are assigned to this replica.")
   package static let pausedPartitions = Metric(
     prefix + "paused_partitions", .gauge, "Assigned partitions that are paused because too much is in flight.")
+  package static let certificateExpiry = Metric(
+    prefix + "certificate_expiry_timestamp_seconds", .gauge, labels: ["app"],
+    "When the certificate of an app that has one expires, in seconds since 1970.")
   package static let configuredApps = Metric(prefix + "configured_apps", .gauge, "Apps in the configuration.")
   package static let buildInfo = Metric(
     prefix + "build_info", .gauge, labels: ["version", "librdkafka", "nghttp2", "openssl"],
@@ -146,7 +149,7 @@ package enum MetricCatalogue {
   package static let all: [Metric] =
     apps.map(\.metric) + service.map(\.metric) + Latency.allCases.map(latency)
     + [
-      consumerLag, assignedPartitions, pausedPartitions, configuredApps, buildInfo, processCPU, processMemory,
+      consumerLag, assignedPartitions, pausedPartitions, certificateExpiry, configuredApps, buildInfo, processCPU, processMemory,
       processDescriptors, processStart,
     ]
 

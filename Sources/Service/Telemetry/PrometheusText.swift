@@ -14,6 +14,7 @@ package struct PrometheusText {
     text.renderService(snapshot)
     for latency in Latency.allCases { text.histogram(latency, snapshot) }
     text.renderPartitions(snapshot)
+    text.renderCertificates(snapshot)
     text.gauge(MetricCatalogue.configuredApps, UInt64(clamping: snapshot.configuredApps))
     let versions = snapshot.versions
     text.gauge(
@@ -105,6 +106,17 @@ package struct PrometheusText {
     }
     gauge(MetricCatalogue.assignedPartitions, UInt64(snapshot.partitions.count))
     gauge(MetricCatalogue.pausedPartitions, UInt64(snapshot.partitions.count { $0.isPaused }))
+  }
+
+  private mutating func renderCertificates(_ snapshot: MetricSnapshot) {
+    header(MetricCatalogue.certificateExpiry)
+    for certificate in snapshot.certificates {
+      append(MetricCatalogue.certificateExpiry.name)
+      append("{")
+      out.append(contentsOf: Self.label("app", certificate.app))
+      append("} ")
+      append(UInt64(max(0, certificate.validUntil.seconds)), isGauge: false)
+    }
   }
 
   private mutating func renderProcess(_ process: ProcessSample) {

@@ -1,5 +1,6 @@
 package import Delivery
 internal import Synchronization
+package import Wire
 
 /// A partition as the endpoint shows it.
 package struct PartitionSample: Sendable {
@@ -14,6 +15,17 @@ package struct PartitionSample: Sendable {
     self.partition = partition
     self.lag = lag
     self.isPaused = isPaused
+  }
+}
+
+/// An app's certificate as the endpoint shows it.
+package struct CertificateSample: Equatable, Sendable {
+  package var app: String
+  package var validUntil: UnixTime
+
+  package init(app: String, validUntil: UnixTime) {
+    self.app = app
+    self.validUntil = validUntil
   }
 }
 
@@ -40,6 +52,7 @@ package final class Registry: Sendable {
     var apps: [String] = []
     var configuredApps = 0
     var partitions: [PartitionSample] = []
+    var certificates: [CertificateSample] = []
   }
 
   private let state = Mutex(State())
@@ -69,15 +82,20 @@ package final class Registry: Sendable {
     state.withLock { $0.partitions = partitions }
   }
 
+  /// Tells the certificates of all apps that have one.
+  package func setCertificates(_ certificates: [CertificateSample]) {
+    state.withLock { $0.certificates = certificates }
+  }
+
   /// The numbers of this moment, summed over all threads.
   package func snapshot() -> MetricSnapshot {
     // Taken out under the lock, summed outside it.
-    let (shards, apps, configured, partitions) = state.withLock {
-      ($0.shards, $0.apps, $0.configuredApps, $0.partitions)
-    }
-    var snapshot = MetricSnapshot(apps: apps, configuredApps: configured, partitions: partitions, versions: versions)
-    for shard in shards {
-      shard.addApps(to: &snapshot.appNumbers, rows: apps.count + 1)
+    let state = state.withLock { $0 }
+    var snapshot = MetricSnapshot(
+      apps: state.apps, configuredApps: state.configuredApps, partitions: state.partitions,
+      certificates: state.certificates, versions: versions)
+    for shard in state.shards {
+      shard.addApps(to: &snapshot.appNumbers, rows: state.apps.count + 1)
       shard.addService(to: &snapshot.serviceNumbers)
     }
     return snapshot
@@ -90,15 +108,20 @@ package struct MetricSnapshot: Sendable {
   package var apps: [String]
   package var configuredApps: Int
   package var partitions: [PartitionSample]
+  package var certificates: [CertificateSample]
   package var versions: BuildVersions
   /// Row after row, the first for unknown apps.
   var appNumbers: [UInt64]
   var serviceNumbers: [UInt64]
 
-  init(apps: [String], configuredApps: Int, partitions: [PartitionSample], versions: BuildVersions) {
+  init(
+    apps: [String], configuredApps: Int, partitions: [PartitionSample], certificates: [CertificateSample] = [],
+    versions: BuildVersions
+  ) {
     self.apps = apps
     self.configuredApps = configuredApps
     self.partitions = partitions
+    self.certificates = certificates
     self.versions = versions
     self.appNumbers = Array(repeating: 0, count: (apps.count + 1) * AppSeries.rowLength)
     self.serviceNumbers = Array(repeating: 0, count: ServiceSeries.rowLength)
