@@ -24,6 +24,7 @@ struct PrometheusTextTests {
       PartitionSample(topic: "push.requests", partition: 3, lag: 42, isPaused: true),
       PartitionSample(topic: "push.requests", partition: 4, lag: nil, isPaused: false),
     ])
+    registry.setCertificates([CertificateSample(app: "legacy", validUntil: UnixTime(seconds: 1_800_000_000))])
     let shard = registry.makeShard()
     shard.add(.notifications(.delivered), app: AppIndex(0), 12)
     shard.add(.rejections(.unregistered), app: AppIndex(1), 2)
@@ -54,6 +55,8 @@ struct PrometheusTextTests {
     "martlet_assigned_partitions 2",
     "martlet_paused_partitions 1",
     "martlet_configured_apps 2",
+    "martlet_certificate_expiry_timestamp_seconds{app=\"legacy\"} 1800000000",
+    "martlet_reload_failures_total 0",
     "martlet_build_info{version=\"1.2.3\",librdkafka=\"2.0.2\",nghttp2=\"1.52.0\",openssl=\"3.0.1\"} 1",
     "process_cpu_seconds_total 1.500000000",
     "process_start_time_seconds 1790000000.250000000",

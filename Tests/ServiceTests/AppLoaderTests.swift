@@ -1,0 +1,108 @@
+import APNs
+import Delivery
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import Service
+
+/// Keeps the lines of a log.
+final class LogLines: Sendable {
+  private let state = Mutex<[String]>([])
+
+  var lines: [String] { state.withLock { $0 } }
+
+  @Sendable
+  func take(_ line: [UInt8]) { state.withLock { $0.append(String(decoding: line, as: UTF8.self)) } }
+}
+
+struct AppLoaderTests {
+  private let files: TemporaryFiles
+
+  init() throws { files = try TemporaryFiles() }
+
+  private func app(_ name: String, key: String, team: String = "DEF123GHIJ") -> AppSettings {
+    var app = AppSettings()
+    app.name = name
+    app.bundleID = "com.example.\(name)"
+    app.token = TokenSettings(keyFile: key, keyID: "ABC123DEFG", teamID: team)
+    return app
+  }
+
+  private func contents(_ apps: [AppSettings]) -> [String: FileContent] {
+    var settings = Settings()
+    settings.apps = apps
+    return ConfigurationImage(reading: settings).contents
+  }
+
+  private func runtime(_ runtime: AppRuntime?) throws -> AppRuntime { try #require(runtime) }
+
+  private func source(_ runtime: AppRuntime?) throws -> TokenSource {
+    guard case .token(let source) = try #require(runtime).credentials else { throw ServiceError(description: "token") }
+    return source
+  }
+
+  @Test
+  func appsOfOneKeyShareItsTokenAlsoOverAReload() throws {
+    let key = try SigningKey.generate().privatePEM()
+    let file = try files.write("a.p8", key)
+    let apps = [app("a", key: file), app("b", key: file), app("c", key: file, team: "OTHER12345")]
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let sources = try apps.map { try source(loader.load($0, contents(apps))) }
+    #expect(sources[0] === sources[1] && sources[0] !== sources[2])
+
+    // The same key under another name, as after a swap.
+    let copy = [app("a", key: try files.write("copy.p8", key))]
+    #expect(try source(loader.load(copy[0], contents(copy))) === sources[0])
+  }
+
+  @Test
+  func anotherKeyIsAnotherVersionAndTheOldOneIsKeptForATime() throws {
+    let old = try SigningKey.generate().privatePEM()
+    let apps = [app("a", key: try files.write("a.p8", old))]
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let first = try runtime(loader.load(apps[0], contents(apps)))
+    try files.write("a.p8", SigningKey.generate().privatePEM())
+    let second = try runtime(loader.load(apps[0], contents(apps)))
+    let moment = Moment(instant: Instant(nanoseconds: 1), time: UnixTime(seconds: 1_800_000_000))
+    let versions = try [first, second].map { try source($0).current(at: moment)?.version.key }
+    #expect(versions[0] != nil && versions[1] != nil && versions[0] != versions[1])
+
+    loader.forget(unusedBy: [second], now: moment.instant)
+    try files.write("a.p8", old)
+    let third = try runtime(loader.load(apps[0], contents(apps)))
+    #expect(try source(third) === source(first))
+    loader.forget(unusedBy: [second], now: moment.instant + .seconds(3601))
+    let fourth = try runtime(loader.load(apps[0], contents(apps)))
+    #expect(try source(fourth) !== source(first))
+  }
+
+  @Test
+  func aCopyLeavesTheLoaderAsItWas() throws {
+    let broken = [app("a", key: try files.write("a.p8", "nothing"))]
+    let loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    var draft = loader
+    #expect(draft.load(broken[0], contents(broken)) == nil)
+    #expect(draft.faults.map(\.app) == ["a"] && loader.faults.isEmpty)
+  }
+
+  @Test(arguments: [
+    (PushCertificateScope(), AppRules.Environment.production, nil),
+    (PushCertificateScope(topics: ["com.example", "com.example.voip"]), .sandbox, nil),
+    (PushCertificateScope(topics: ["com.other"]), .production, "the app's bundle id"),
+    (PushCertificateScope(topics: ["com.example.voip"]), .production, "the app's bundle id"),
+    (PushCertificateScope(allowsSandbox: true), .production, "another environment"),
+    (PushCertificateScope(allowsProduction: true), .sandbox, "another environment"),
+    (PushCertificateScope(topics: ["com.example"], allowsSandbox: true, allowsProduction: true), .sandbox, nil),
+    (PushCertificateScope(allowsSandbox: true), .sandbox, nil),
+  ])
+  func aCertificateMustCoverItsApp(scope: PushCertificateScope, environment: AppRules.Environment, words: String?) {
+    var app = AppSettings()
+    app.bundleID = "com.example"
+    app.environment = environment
+    let fault = scope.fault(for: app)
+    #expect((fault == nil) == (words == nil))
+    if let words { #expect(fault?.message.contains(words) == true) }
+  }
+}
