@@ -62,7 +62,8 @@ final class ReloadWorld: Sendable {
     self.logged = logged
     registry = Registry(
       versions: BuildVersions(martlet: "test", librdkafka: "test", nghttp2: "test", openssl: "test"))
-    let log = Log(format: .text) { line in logged.lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) } }
+    let log = Log(
+      format: .text, sink: { line in logged.lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) } })
     service = try Service.start(loaded.settings, log: log, registry: registry)
     watcher = ConfigurationWatcher(file: main, files: loaded.files, service: service)
     traffic = try ReloadTraffic(cluster.bootstrapServers)
@@ -221,11 +222,19 @@ final class ReloadFiles: Sendable {
 
   func remove(_ name: String) { _ = unsafe unlink("\(path)/\(name)") }
 
-  deinit {
-    _ = unsafe nftw(
-      path, { path, _, _, _ in
-        guard let path = unsafe path else { return 0 }
-        return unsafe Glibc.remove(path)
-      }, 16, Int32(FTW_DEPTH.rawValue) | Int32(FTW_PHYS.rawValue))
+  deinit { remove(all: path) }
+
+  private func remove(all path: String) {
+    guard let directory = unsafe opendir(path) else { return }
+    var names: [String] = []
+    while let entry = unsafe readdir(directory) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    unsafe closedir(directory)
+    for name in names where unsafe unlink("\(path)/\(name)") != 0 { remove(all: "\(path)/\(name)") }
+    _ = unsafe rmdir(path)
   }
 }

@@ -42,12 +42,15 @@ struct ReferenceFilesTests {
       PartitionSample(topic: "t", partition: 0, lag: 1, isPaused: false),
       PartitionSample(topic: "t", partition: 1, lag: 1, isPaused: true),
     ])
+    registry.setCertificates(
+      ["a", "b", "c"].map { CertificateSample(app: $0, validUntil: UnixTime(seconds: 1_800_000_000)) })
     var snapshot = registry.snapshot()
     for index in snapshot.appNumbers.indices { snapshot.appNumbers[index] = 1 }
     for index in snapshot.serviceNumbers.indices { snapshot.serviceNumbers[index] = 1 }
     let process = ProcessSample.now(startTime: UnixTime(seconds: 1))
     let text = String(decoding: PrometheusText.render(snapshot, process: process), as: UTF8.self)
     let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
-    #expect(series.count == MetricsReference.appSeries * 4 + 2 + MetricsReference.fixedSeries)
+    // Requests that name no known app have no certificate.
+    #expect(series.count == MetricsReference.appSeries * 4 - 1 + 2 + MetricsReference.fixedSeries)
   }
 }

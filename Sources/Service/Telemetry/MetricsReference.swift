@@ -34,8 +34,8 @@ package enum MetricsReference {
     return text
   }
 
-  /// How many series an app has at most.
-  static let appSeries = MetricCatalogue.apps.reduce(0) { $0 + $1.count }
+  /// How many series an app has at most, the date of its certificate among them.
+  static let appSeries = MetricCatalogue.apps.reduce(1) { $0 + $1.count }
 
   /// How many there are at most beside those of apps and partitions.
   static let fixedSeries =
@@ -53,7 +53,7 @@ package enum MetricsReference {
       let count = family.count == 1 ? "apps" : "\(family.count) × apps"
       return Row(
         metric: family.metric, values: family.values, series: family.showsZeros ? count : "up to \(count)")
-    }
+    } + [Row(metric: MetricCatalogue.certificateExpiry, series: "up to apps")]
   }
 
   private static var service: [Row] {
