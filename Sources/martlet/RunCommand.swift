@@ -46,7 +46,11 @@ enum RunCommand {
           watching.cancel()
           service.drain()
         // A reload must not keep the next signal waiting.
-        case .reload: Task { await watcher.reload() }
+        case .reload:
+          Task {
+            guard await watcher.reload() == .unchanged else { return }
+            log.info("reload_unchanged", "the configuration was read again and has not changed")
+          }
         case .exitNow: break
         }
       }

@@ -1,5 +1,6 @@
 import APNs
 import Delivery
+import Glibc
 import Synchronization
 import Testing
 import Transport
@@ -104,5 +105,75 @@ struct AppLoaderTests {
     let fault = scope.fault(for: app)
     #expect((fault == nil) == (words == nil))
     if let words { #expect(fault?.message.contains(words) == true) }
+  }
+}
+
+/// Certificates as Apple issues them, made with OpenSSL's own tool.
+struct PushCertificateUseTests {
+  private let files: TemporaryFiles
+
+  init() throws { files = try TemporaryFiles() }
+
+  /// An app with a certificate for the production environment and one topic.
+  private func app(topic: String) throws -> AppSettings {
+    try files.write(
+      "request.cnf",
+      """
+      [req]
+      distinguished_name = name
+      x509_extensions = extensions
+      prompt = no
+      [name]
+      CN = Apple Push Services
+      [extensions]
+      1.2.840.113635.100.6.3.2 = ASN1:NULL
+      1.2.840.113635.100.6.3.6 = ASN1:SEQUENCE:topics
+      [topics]
+      a = UTF8:\(topic)
+      b = SEQUENCE:tags
+      [tags]
+      a = UTF8:app
+      """)
+    let command =
+      "cd \(files.path) && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 300 "
+      + "-config request.cnf -keyout key.pem -out certificate.pem 2>&1"
+    guard let process = unsafe popen(command, "r") else { throw TemporaryFiles.Failure(code: errno) }
+    while unsafe fgetc(process) != EOF {}
+    let status = unsafe pclose(process)
+    try #require(status == 0)
+    var app = AppSettings()
+    app.name = "legacy"
+    app.bundleID = "com.example"
+    app.certificate = CertificateSettings(file: "\(files.path)/certificate.pem", keyFile: "\(files.path)/key.pem")
+    return app
+  }
+
+  private func problems(_ app: AppSettings) -> [String] {
+    var settings = Settings()
+    settings.apps = [app]
+    return CredentialCheck.findings(in: settings, file: "martlet.json5", now: ServiceClock.now().time).problems.map(
+      \.message)
+  }
+
+  @Test
+  func aCertificateThatCoversItsAppIsUsed() throws {
+    let app = try app(topic: "com.example")
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let validUntil = loader.load(app, [:])?.validUntil
+    #expect(validUntil.map { ExpiryStage(of: $0, at: ServiceClock.now().time) } == .distant, "\(loader.faults)")
+    #expect(problems(app).isEmpty)
+  }
+
+  @Test
+  func oneThatDoesNotIsRefusedAtTheStartAndByTheCheck() throws {
+    var app = try app(topic: "com.other")
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    #expect(loader.load(app, [:]) == nil)
+    #expect(loader.faults.first?.text.contains("com.other") == true)
+    #expect(problems(app) == ["the certificate does not cover the app's bundle id"])
+    app.bundleID = "com.other"
+    app.environment = .sandbox
+    #expect(loader.load(app, [:]) == nil)
+    #expect(problems(app) == ["the certificate is for another environment"])
   }
 }

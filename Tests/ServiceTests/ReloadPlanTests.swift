@@ -23,7 +23,8 @@ struct ReloadPlanTests {
     var image = ConfigurationImage(
       settings: settings,
       contents: Dictionary(
-        files.map { ($0, FileContent.file(ContentDigest(of: Array($0.utf8)))) }, uniquingKeysWith: { first, _ in first }))
+        files.map { ($0, FileContent.file(ContentDigest(of: Array($0.utf8)))) }, uniquingKeysWith: { first, _ in first }
+      ))
     change(&image)
     return image
   }

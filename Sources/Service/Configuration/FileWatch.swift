@@ -45,7 +45,9 @@ struct FileStamp: Equatable, Sendable {
       isDirectory: status.st_mode & S_IFMT == S_IFDIR)
   }
 
-  private static func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec) }
+  private static func nanoseconds(_ time: timespec) -> Int64 {
+    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
 
   /// Whether another write could leave the same stamp: file systems count time in steps of up to two seconds.
   func isYoung(at now: UnixTime) -> Bool { max(modified, changed) / 1_000_000 + 2000 > now.milliseconds }

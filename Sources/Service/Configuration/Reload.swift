@@ -91,7 +91,8 @@ enum FixedSettings {
 
   static let all: [Setting] = [
     setting("kafka.brokers", \.kafka.brokers), setting("kafka.group", \.kafka.group),
-    setting("kafka.groupInstanceId", \.kafka.groupInstanceID), setting("kafka.topics.requests", \.kafka.topics.requests),
+    setting("kafka.groupInstanceId", \.kafka.groupInstanceID),
+    setting("kafka.topics.requests", \.kafka.topics.requests),
     setting("kafka.topics.results", \.kafka.topics.results),
     setting("kafka.topics.invalidTokens", \.kafka.topics.invalidTokens),
     setting("kafka.topics.deadLetters", \.kafka.topics.deadLetters),

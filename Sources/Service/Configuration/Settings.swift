@@ -76,7 +76,8 @@ package struct AppSettings: Sendable, Equatable {
 
   /// The files that hold its credentials, and whom it trusts: what is read when the app is started.
   package var files: [String] {
-    [token?.keyFile, certificate?.file, certificate?.keyFile, certificate?.passwordFile, server?.caFile].compactMap(\.self)
+    [token?.keyFile, certificate?.file, certificate?.keyFile, certificate?.passwordFile, server?.caFile].compactMap(
+      \.self)
   }
 
   /// The environment's word in the configuration and in records.

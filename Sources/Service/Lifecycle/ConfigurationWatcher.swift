@@ -47,22 +47,29 @@ package actor ConfigurationWatcher {
   }
 
   /// Reloads now, changed or not (SIGHUP).
-  package func reload() async {
+  ///
+  /// - Returns: `nil` if the configuration cannot be read; that has been told.
+  @discardableResult
+  package func reload() async -> ReloadOutcome? {
     watch.catchUp(at: ServiceClock.now().time)
-    await load()
+    return await load()
   }
 
-  private func load() async {
+  @discardableResult
+  private func load() async -> ReloadOutcome? {
     do {
       let loaded = try SettingsLoader.load(file: file, environment: environment)
       // Before the service reads the keys: whatever changes from here on is seen.
       watch.follow(loaded.files, areNewTold: false, at: ServiceClock.now().time)
-      if case .refused = await service.reload(loaded) { return }
+      let outcome = await service.reload(loaded)
+      if case .refused = outcome { return outcome }
       runningFiles = loaded.files
+      return outcome
     } catch {
       // A file that is named anew may be all that is missing, and one that is in effect may be put right.
       watch.follow(runningFiles + error.files, areNewTold: true, at: ServiceClock.now().time)
       await service.reloadFailed(error)
+      return nil
     }
   }
 }

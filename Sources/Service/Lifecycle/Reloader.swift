@@ -89,9 +89,10 @@ actor Reloader {
   private func perform(_ loaded: LoadedSettings) async -> ReloadOutcome {
     let next = ConfigurationImage(reading: loaded.settings)
     var draft = Draft(plan: ReloadPlan(from: running, to: next), loader: loader, apps: apps)
-    for path in draft.plan.needsRestart {
+    if !draft.plan.needsRestart.isEmpty {
       parts.log.warning(
-        "restart_needed", "a changed setting takes effect with the next start", [.setting(path)])
+        "restart_needed", "settings have changed that take effect with the next start only",
+        [.setting(draft.plan.needsRestart.joined(separator: ", "))])
     }
     let refused = load(next, into: &draft)
     guard refused.isEmpty else {
@@ -184,7 +185,8 @@ actor Reloader {
     if changes <= Self.mostNamed {
       for name in plan.added { parts.log.info("app_added", "an app was added", [.app(name)]) }
       for name in plan.changed {
-        parts.log.info("app_changed", "an app has new settings or credentials; its connections are replaced", [.app(name)])
+        parts.log.info(
+          "app_changed", "an app has new settings or credentials; its connections are replaced", [.app(name)])
       }
       for name in plan.adjusted { parts.log.info("app_changed", "an app has new settings", [.app(name)]) }
       for name in plan.removed { parts.log.info("app_removed", "an app was removed; it drains", [.app(name)]) }

@@ -149,8 +149,8 @@ package enum MetricCatalogue {
   package static let all: [Metric] =
     apps.map(\.metric) + service.map(\.metric) + Latency.allCases.map(latency)
     + [
-      consumerLag, assignedPartitions, pausedPartitions, certificateExpiry, configuredApps, buildInfo, processCPU, processMemory,
-      processDescriptors, processStart,
+      consumerLag, assignedPartitions, pausedPartitions, certificateExpiry, configuredApps, buildInfo, processCPU,
+      processMemory, processDescriptors, processStart,
     ]
 
   /// The label of requests that name no known app.
