@@ -168,7 +168,7 @@ extension DeliveryMachine {
 
   /// Whether a record of the app would be taken up, or parked: not held again.
   private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
-    guard let app else { return true }
+    guard let app, !apps.isRemoved(app) else { return true }
     return inFlight(of: app) < cap(of: app) || mustPark(app, at: moment)
   }
 

@@ -172,8 +172,8 @@ CASES = {
         [(f"martlet_assigned_partitions{{{POD}}}", "1x60")],
     ),
     "MartletReloadRefused": (
-        [(f"martlet_config_reload_failures_total{{{POD}}}", "0x50 1x10")],
-        [(f"martlet_config_reload_failures_total{{{POD}}}", "1x60")],
+        [(f"martlet_reload_failures_total{{{POD}}}", "0x50 1x10")],
+        [(f"martlet_reload_failures_total{{{POD}}}", "1x60")],
     ),
 }
 

@@ -71,6 +71,22 @@ import Wire
     #expect(bench.machine.isIdle)
   }
 
+  @Test func recordsThatWaitForRoomOfARemovedAppWaitNoLonger() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlightPerApp = 2
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 5)
+    #expect(bench.submitted.count == 2 && bench.machine.recordRoom() == 0)
+    bench.remove(app: 0)
+    #expect(bench.machine.recordRoom() > 0)
+    bench.acknowledge()
+    #expect(bench.stored(.results).count { isResult($0, "invalid", "UnknownApp") } == 3)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [5])
+  }
+
   @Test func anAppThatComesBackIsServedUnderItsOldIndex() {
     var bench = MachineBench()
     bench.assign()

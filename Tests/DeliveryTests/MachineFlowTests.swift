@@ -73,7 +73,7 @@ import Wire
     rules.maxInFlight = 3
     var apps = bench.machine.apps
     apps.update(rules)
-    bench.machine.update(apps: apps)
+    bench.machine.update(apps: apps, at: bench.moment)
     bench.assign()
     bench.poll(app: 0, 5)
     #expect(bench.machine.inFlight(of: AppIndex(0)) == 3)

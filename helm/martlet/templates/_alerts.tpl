@@ -117,7 +117,7 @@ no zero series shows its first growth only from the second sample on, so no aler
     summary: {{ `'{{ $labels.pod }} has no partitions'` }}
     description: There are more replicas than partitions of the request topics.
 - alert: MartletReloadRefused
-  expr: sum by (pod) (increase(martlet_config_reload_failures_total{SELECTOR}[15m])) > 0
+  expr: sum by (pod) (increase(martlet_reload_failures_total{SELECTOR}[15m])) > 0
   labels: { severity: warning }
   annotations:
     summary: {{ `'{{ $labels.pod }} refused a new configuration'` }}
