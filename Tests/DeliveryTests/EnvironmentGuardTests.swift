@@ -97,10 +97,10 @@ import Wire
     bench.answerAll(.answered(Response(status: 400, reason: .badDeviceToken)))
     #expect(bench.machine.isSuspect(AppIndex(0)))
     var apps = bench.machine.apps
-    bench.machine.update(apps: apps)
+    bench.machine.update(apps: apps, at: bench.moment)
     #expect(bench.machine.isSuspect(AppIndex(0)))
     apps.update(AppRules(name: "app-0", bundleID: "com.example.app0", environment: .sandbox))
-    bench.machine.update(apps: apps)
+    bench.machine.update(apps: apps, at: bench.moment)
     bench.collect()
     #expect(!bench.machine.isSuspect(AppIndex(0)))
     guard case .environment(_, .cleared) = bench.events.last else {

@@ -14,12 +14,21 @@ struct ReloadPlanTests {
     return app
   }
 
+  private static func proxy(_ name: String) -> ProxySettings {
+    var proxy = ProxySettings()
+    proxy.host = name
+    proxy.usernameFile = "/keys/\(name)"
+    return proxy
+  }
+
   private static func image(_ change: (inout ConfigurationImage) -> Void = { _ in }) -> ConfigurationImage {
     var settings = Settings()
     settings.kafka.brokers = ["b:9092"]
     settings.kafka.properties = [KafkaProperty(name: "sasl.password", value: .file("/keys/password"))]
+    settings.delivery.proxy = proxy("shared")
     settings.apps = [app("a"), app("b"), app("c")]
-    let files = settings.apps.flatMap(\.files) + settings.kafka.files
+    settings.apps[2].proxy = proxy("own")
+    let files = settings.apps.flatMap(\.files) + settings.kafka.files + ["/keys/shared"]
     var image = ConfigurationImage(
       settings: settings,
       contents: Dictionary(
@@ -64,6 +73,15 @@ struct ReloadPlanTests {
       testDescription: "a file that all apps share", change: { $0.contents["/keys/ca.pem"] = other },
       expect: { $0.changed = ["a", "b", "c"] }),
     Case(testDescription: "a file of nobody", change: { $0.contents["/keys/x"] = other }, expect: { _ in }),
+    Case(
+      testDescription: "the user of an app's own proxy", change: { $0.contents["/keys/own"] = other },
+      expect: { $0.changed = ["c"] }),
+    Case(
+      testDescription: "the user of the proxy of all", change: { $0.contents["/keys/shared"] = other },
+      expect: { $0.changed = ["a", "b"] }),
+    Case(
+      testDescription: "a push type", change: { $0.settings.apps[0].pushTypes = [PushTypeSettings()] },
+      expect: { $0.adjusted = ["a"] }),
     Case(
       testDescription: "another environment", change: { $0.settings.apps[2].environment = .sandbox },
       expect: { $0.changed = ["c"] }),

@@ -6,10 +6,13 @@ struct ConfigurationImage: Sendable {
   var contents: [String: FileContent]
 
   /// Reads the files. Do it before they are used: should one change in between, the next look finds it changed.
-  init(reading settings: Settings) {
+  ///
+  /// - Parameter others: files that stand in other settings, and are in use.
+  init(reading settings: Settings, and others: [String] = []) {
     self.settings = settings
     contents = [:]
-    for file in settings.apps.flatMap(\.files) + settings.kafka.files where contents[file] == nil {
+    let files = settings.apps.flatMap(\.files) + settings.kafka.files + (settings.delivery.proxy?.files ?? []) + others
+    for file in files where contents[file] == nil {
       contents[file] = FileContent.read(file)
     }
   }
@@ -41,13 +44,16 @@ package struct ReloadPlan: Equatable, Sendable {
   }
 
   init(from running: ConfigurationImage, to next: ConfigurationImage) {
+    // The proxy that is in use until the next start.
+    let shared = running.settings.delivery.proxy?.files ?? []
     let before = Dictionary(running.settings.apps.map { ($0.name, $0) }, uniquingKeysWith: { _, last in last })
     for app in next.settings.apps {
       guard let known = before[app.name] else {
         added.append(app.name)
         continue
       }
-      let hasSameFiles = app.files.allSatisfy { running.contents[$0] == next.contents[$0] }
+      let files = app.files + (app.proxy == nil ? shared : [])
+      let hasSameFiles = files.allSatisfy { running.contents[$0] == next.contents[$0] }
       if !hasSameFiles || app.connectionSettings != known.connectionSettings {
         changed.append(app.name)
       } else if app != known {
@@ -67,6 +73,7 @@ extension AppSettings {
     var settings = self
     settings.defaultExpiration = nil
     settings.maxInFlight = nil
+    settings.pushTypes = []
     return settings
   }
 }
@@ -110,7 +117,10 @@ enum FixedSettings {
     setting("delivery.commitInterval", \.delivery.commitInterval), setting("delivery.lanes", \.delivery.lanes),
     setting("delivery.retryBackoff.initial", \.delivery.retryBackoff.initial),
     setting("delivery.retryBackoff.max", \.delivery.retryBackoff.max),
-    setting("delivery.giveUpAfter", \.delivery.giveUpAfter), setting("http.listen", \.http.listen),
+    setting("delivery.giveUpAfter", \.delivery.giveUpAfter),
+    setting("delivery.proxy.host", \.delivery.proxy?.host), setting("delivery.proxy.port", \.delivery.proxy?.port),
+    setting("delivery.proxy.usernameFile", \.delivery.proxy?.usernameFile),
+    setting("delivery.proxy.passwordFile", \.delivery.proxy?.passwordFile), setting("http.listen", \.http.listen),
     setting("log.format", \.log.format),
   ]
 

@@ -76,8 +76,8 @@ package struct AppSettings: Sendable, Equatable {
 
   /// The files that hold its credentials, and whom it trusts: what is read when the app is started.
   package var files: [String] {
-    [token?.keyFile, certificate?.file, certificate?.keyFile, certificate?.passwordFile, server?.caFile].compactMap(
-      \.self)
+    let named = [token?.keyFile, certificate?.file, certificate?.keyFile, certificate?.passwordFile, server?.caFile]
+    return named.compactMap(\.self) + (proxy?.files ?? [])
   }
 
   /// The environment's word in the configuration and in records.
@@ -87,7 +87,7 @@ package struct AppSettings: Sendable, Equatable {
 }
 
 /// A push type that Apple has added after this version.
-package struct PushTypeSettings: Sendable {
+package struct PushTypeSettings: Sendable, Equatable {
   /// Its key.
   package var name = ""
   /// Behind the bundle id; may be empty.
@@ -139,11 +139,14 @@ package struct ServerSettings: Sendable, Equatable {
 }
 
 /// The HTTP proxy that connections to APNs go through.
-package struct ProxySettings: Sendable {
+package struct ProxySettings: Sendable, Equatable {
   package var host = ""
   package var port = 3128
   package var usernameFile: String?
   package var passwordFile: String?
+
+  /// The files that hold its secrets.
+  package var files: [String] { [usernameFile, passwordFile].compactMap(\.self) }
 
   package init() {}
 }

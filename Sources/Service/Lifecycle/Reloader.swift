@@ -87,7 +87,8 @@ actor Reloader {
   }
 
   private func perform(_ loaded: LoadedSettings) async -> ReloadOutcome {
-    let next = ConfigurationImage(reading: loaded.settings)
+    let next = ConfigurationImage(
+      reading: loaded.settings, and: running.settings.delivery.proxy?.files ?? [])
     var draft = Draft(plan: ReloadPlan(from: running, to: next), loader: loader, apps: apps)
     if !draft.plan.needsRestart.isEmpty {
       parts.log.warning(
