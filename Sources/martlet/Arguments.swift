@@ -86,11 +86,12 @@ struct Arguments: Sendable {
     return number
   }
 
-  /// A duration such as `30s`, not negative; `fallback` where the option was not given.
+  /// A duration such as `30s`, or a number of seconds; not negative. `fallback` where the option was not given.
   func duration(_ name: String, default fallback: Duration) throws(UsageError) -> Duration {
     guard let text = value(name) else { return fallback }
+    if let seconds = UInt32(text) { return .seconds(Int64(seconds)) }
     guard let duration = Quantity.duration(text) else {
-      throw UsageError(message: "'--\(name)' must be a duration such as 250ms, 30s or 5m, not '\(text)'")
+      throw UsageError(message: "'--\(name)' must be seconds or a duration such as 250ms, 30s or 5m, not '\(text)'")
     }
     return duration
   }

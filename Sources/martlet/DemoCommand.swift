@@ -9,7 +9,7 @@ enum DemoCommand {
     options: [
       Option("apps", value: "N", "How many apps (default 5)."),
       Option("rate", value: "N", "Requests a second, over all apps (default 1000)."),
-      Option("duration", value: "TIME", "How long requests are produced, such as 20s or 2m (default 20s)."),
+      Option("duration", value: "TIME", "How long requests are produced: seconds, or such as 2m (default 20s)."),
       Option(flag: "faults", "APNs misbehaves: GOAWAYs, resets, 429s, 5xx, dead tokens, silent connections."),
       Option("fault-strength", value: "N", "How much, for --faults: 1 spoils about one request in fifty (default 1)."),
       Option("listen", value: "ADDR", "Where /metrics is meanwhile (default: a free port of 127.0.0.1)."),

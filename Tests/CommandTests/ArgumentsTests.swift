@@ -52,7 +52,8 @@ struct ArgumentsTests {
     #expect(try arguments.duration("wait", default: .zero) == .milliseconds(250))
     #expect(try arguments.address("config", default: ListenAddress(host: "x", port: 1)).port == 80)
     #expect(throws: UsageError.self) { try arguments.integer("rate", in: 1...10, default: 5) }
-    #expect(throws: UsageError.self) { try arguments.duration("rate", default: .zero) }
+    #expect(try arguments.duration("rate", default: .zero) == .seconds(12))
+    #expect(throws: UsageError.self) { try arguments.duration("app", default: .zero) }
     #expect(throws: UsageError.self) { try arguments.address("rate", default: ListenAddress(host: "x", port: 1)) }
     #expect(
       throws: UsageError(

@@ -17,8 +17,8 @@ STATUSES = {"delivered", "rejected", "expired", "failed", "invalid"}
 EVENT_REASONS = {"Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic"}
 #: The fields of a result for a request that was sent.
 RESULT_FIELDS = {
-    "id", "app", "token", "channel", "status", "http_status", "apns_id", "topic", "environment", "push_type", "attempts",
-    "requested_at", "completed_at", "source",
+    "id", "app", "token", "channel", "status", "http_status", "apns_id", "topic", "environment", "push_type",
+    "attempts", "requested_at", "completed_at", "source",
 }  # fmt: skip
 EVENT_FIELDS = {
     "token", "app", "topic", "environment", "reason", "suspect", "unregistered_at", "detected_at", "id", "source",
