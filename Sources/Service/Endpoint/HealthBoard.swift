@@ -34,12 +34,16 @@ package final class HealthBoard: Sendable {
     }
   }
 
-  /// The same after a reload; what was noted of the apps that have not changed stays.
+  /// The same after a reload: the faults of apps that have not changed stay.
   package func updateApps(_ apps: [HealthState.App], unchanged: Set<String>) {
-    state.withLock { state in
-      let known = Dictionary(state.apps.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-      state.apps = apps.map { unchanged.contains($0.name) ? known[$0.name] ?? $0 : $0 }
-    }
+    let earlier = state.withLock { $0.apps }
+    let faults = Dictionary(earlier.map { ($0.name, $0.fault) }, uniquingKeysWith: { $1 })
+    setApps(
+      apps.map { app in
+        var app = app
+        if unchanged.contains(app.name), let fault = faults[app.name] { app.fault = fault }
+        return app
+      })
   }
 
   /// - Parameter fault: why the app's notifications cannot be sent; `nil`: they can.
