@@ -97,7 +97,7 @@ package struct AppHealth: Sendable {
     isProbing = false
   }
 
-  /// A push of this app was put aside or let go: room, but no progress.
+  /// A push of this app was put aside or let go, or ended without being sent: room, but no progress.
   mutating func left() { inFlight -= 1 }
 
   /// A push of this app ended.

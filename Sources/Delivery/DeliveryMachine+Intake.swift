@@ -97,9 +97,20 @@ extension DeliveryMachine {
       finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
     } else if inFlight(of: request.app) > cap(of: request.app), mustPark(request.app, at: moment) {
       becomeBusy(slot)
-      park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
+      parkOrEnd(slot, at: moment)
     } else {
       dispatch(slot, at: moment)
+    }
+  }
+
+  /// A request whose app has no room waits on the deferred topic, and comes back as often as it must; but not for ever.
+  private mutating func parkOrEnd(_ slot: PushSlot, at moment: Moment) {
+    if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
+      finish(slot, .expired, at: moment)
+    } else if retryPolicy.isGivenUp(requestedAt: pushes[slot].subject.requestedAt, now: moment.time) {
+      finish(slot, .failed(.notSent(.unreachable)), at: moment)
+    } else {
+      park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
     }
   }
 

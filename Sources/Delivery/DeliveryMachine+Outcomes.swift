@@ -114,10 +114,17 @@ extension DeliveryMachine {
 
   /// The push has ended; its records go out, and it settles when Kafka has them all.
   mutating func finish(_ slot: PushSlot, _ ending: Ending, at moment: Moment) {
+    if let app = pushes[slot].subject.app {
+      // Only what came back from a lane shows that the app moves.
+      if case .submitted = pushes[slot].state {
+        health[Int(app.value)].ended(now: moment.instant)
+      } else {
+        health[Int(app.value)].left()
+      }
+    }
     pushes[slot].state = .publishing
     pushes[slot].ending = ending
     pushes[slot].completedAt = moment.time
-    if let app = pushes[slot].subject.app { health[Int(app.value)].ended(now: moment.instant) }
     var isTokenDead = false
     var rule: InvalidRule?
     switch ending {

@@ -81,7 +81,7 @@ package struct RetryPolicy: Sendable {
     case .timedOut:
       return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .timedOut, facts, now)
     case .notSent(let failure):
-      guard now.milliseconds - facts.requestedAt.milliseconds < giveUpAfter.milliseconds else {
+      guard !isGivenUp(requestedAt: facts.requestedAt, now: now) else {
         return .end(.failed(.notSent(failure)))
       }
       let isImmediate = failure == .streamRefused || failure == .connectionClosed
@@ -89,6 +89,11 @@ package struct RetryPolicy: Sendable {
         isImmediate && facts.unsent < 3 ? jitter(.milliseconds(20), &random) : backoff(facts.unsent, &random)
       return wait(delay, facts, now)
     }
+  }
+
+  /// Whether a notification that was never sent has waited long enough.
+  func isGivenUp(requestedAt: UnixTime, now: UnixTime) -> Bool {
+    now.milliseconds - requestedAt.milliseconds >= giveUpAfter.milliseconds
   }
 
   /// Whether the expiration has passed. 0 is no time at all but Apple's word for "do not store".

@@ -38,4 +38,37 @@ import Wire
     #expect(bench.machine.takeCommits().map(\.offset) == [1])
     #expect(bench.machine.inFlight(of: AppIndex(0)) == 0)
   }
+
+  /// An app at its cap that does not move, and one more of its requests.
+  private func parked(extra: String) -> MachineBench {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlightPerApp = 10
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 10)
+    bench.pass(.seconds(1))
+    bench.poll(app: 0, 1, from: 10, extra: extra)
+    return bench
+  }
+
+  @Test func whatHasExpiredIsNotParkedAgain() {
+    #expect(parked(extra: "").published.map(\.item.topic) == [.deferred])
+    var bench = parked(extra: #","expiration":1790000000"#)
+    #expect(bench.published.map(\.item.topic) == [.results])
+    #expect(bench.published.first?.value?.contains(#""status":"expired""#) == true)
+    // It says nothing about how fast the app is: the next one is parked, and holds nobody up.
+    bench.poll(app: 0, 1, from: 11)
+    #expect(bench.published.map(\.item.topic) == [.results, .deferred])
+    #expect(bench.machine.recordRoom() > 0)
+  }
+
+  @Test func whatHasWaitedTooLongIsNotParkedAgain() {
+    var bench = parked(extra: "")
+    let record = MachineBench.record(
+      MachineBench.request(0, id: 99), offset: 11, time: UnixTime(seconds: 1_790_000_001 - 3600))
+    bench.poll([record])
+    #expect(bench.published.map(\.item.topic) == [.deferred, .results])
+    #expect(bench.published.last?.value?.contains(#""status":"failed""#) == true)
+    #expect(bench.machine.inFlight(of: AppIndex(0)) == 10)
+  }
 }

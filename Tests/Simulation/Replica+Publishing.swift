@@ -15,6 +15,9 @@ extension Replica {
       track(publication.slot, record.item)
       tracked[publication.slot]?.awaited |= bit(publication.topic)
       checkAttempts(record, publication.slot)
+      if publication.topic == .deferred, let expiration = oracle[record.item].expiration, expiration > 0 {
+        world.check(world.time.seconds < expiration, "item \(record.item) is parked, and has expired")
+      }
       backlog.append((record, publication.ticket))
     }
     produceBacklog()
