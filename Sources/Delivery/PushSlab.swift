@@ -69,7 +69,8 @@ struct PushSlab: Sendable {
 
   /// - Precondition: `contains(slot)`.
   subscript(slot: PushSlot) -> Push {
-    _read { yield places[Int(slot.index)] }
+    // No `_read`: Swift 6.3 without optimization uses what a coroutine lent after its end, for values of this size.
+    get { places[Int(slot.index)] }
     _modify { yield &places[Int(slot.index)] }
   }
 
