@@ -39,7 +39,7 @@ package enum MetricCatalogue {
       "connections_closed_total", .counter, by: "cause", at: AppSeries.connectionsClosed(.unreachable).index,
       values: CloseCause.allCases.map(\.label),
       "Connections to APNs that ended or could not be made, by cause."),
-    ofApp("goaways_total", .counter, at: AppSeries.goAways.index, "GOAWAY frames received from APNs."),
+    ofApp("goaways_total", .counter, at: AppSeries.goAways.index, "Connections that APNs ended with GOAWAY."),
     ofApp("provider_tokens_total", .counter, at: AppSeries.providerTokens.index, "Provider tokens that were signed."),
     ofApp(
       "invalid_token_events_total", .counter, by: "reason", at: AppSeries.invalidTokens(.unregistered).index,
