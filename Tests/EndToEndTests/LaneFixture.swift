@@ -24,6 +24,10 @@ final class LaneFixture: Sendable {
     limits: PoolLimits = PoolLimits()
   ) throws {
     var configuration = configuration
+    // Far beyond what a busy machine needs.
+    var limits = limits
+    limits.connectTimeout = .seconds(60)
+    limits.pingTimeout = .seconds(120)
     configuration.acceptsAnyKey = true
     configuration.journal.requests = 10_000
     server = try MockServer.start(configuration)
@@ -31,7 +35,7 @@ final class LaneFixture: Sendable {
     registry.setApps(["shop"], configured: 1)
     let (outcomes, written) = (outcomes, log)
     lane = try Lane(
-      index: LaneIndex(0), requestTimeout: .seconds(30), metrics: registry.makeShard(),
+      index: LaneIndex(0), requestTimeout: .seconds(120), metrics: registry.makeShard(),
       log: Log(level: .debug, sink: { bytes in written.update { $0.lines += String(decoding: bytes, as: UTF8.self) } }),
       deliver: { batch in
         let taken = batch
@@ -80,7 +84,7 @@ final class LaneFixture: Sendable {
 
   /// Statuses of answers, and how many had none, once so many outcomes are there.
   func results(_ count: Int) -> [Int: Int] {
-    guard outcomes.wait(until: { $0.count >= count }) else { return [:] }
+    guard outcomes.wait(within: .seconds(60), until: { $0.count >= count }) else { return [:] }
     return outcomes.value.reduce(into: [:]) { counts, outcome in
       if case .answered(let response) = outcome.result {
         counts[Int(response.status), default: 0] += 1
