@@ -7,6 +7,7 @@ the list.
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -63,11 +64,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=0.25, help="how long the simulation looks for each fault")
     parser.add_argument("--tests", action="store_true", help="run the unit tests too, where the simulation saw nothing")
-    parser.add_argument("--only", help="faults whose name contains this")
+    parser.add_argument("--only", help="faults whose name matches this regular expression")
     options = parser.parse_args()
     mutations = json.loads((Path(__file__).parent / "mutations.json").read_text())
     if options.only:
-        mutations = [mutation for mutation in mutations if options.only in mutation["name"]]
+        mutations = [mutation for mutation in mutations if re.search(options.only, mutation["name"])]
     missed = 0
     with tempfile.TemporaryDirectory(prefix="mutate-") as directory:
         copy = Path(directory) / "copy"

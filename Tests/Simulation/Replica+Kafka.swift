@@ -101,6 +101,7 @@ extension Replica {
       let timeout: Duration? = if case .running = phase { nil } else { .zero }
       machine.revoke(ids, isLost: isLost, within: timeout, at: moment)
       isThrownOut = isLost
+      releaseDeadline = moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
       releaseBound =
         moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
         + SimulatedCommitter.releaseTimeout + .milliseconds(500)
@@ -210,9 +211,19 @@ extension Replica {
     }
   }
 
+  private func isBusy(_ id: PartitionID) -> Bool {
+    guard let epoch = owned[id]?.epoch else { return false }
+    return tracked.values.contains { push in
+      push.carrier.partition == id && push.carrier.epoch == epoch && (push.isOut || push.awaited != 0)
+    }
+  }
+
   /// What this machine knows to be stored when it gives a partition back must be in the commit that goes with it.
   private func verifyHandover(_ release: Release) {
     for id in release.partitions {
+      let isOverdue = world.now >= releaseDeadline ?? world.now
+      world.check(
+        isOverdue || !isBusy(id), "\(name) gives \(id) back while something of it is out")
       guard let assigned = owned[id], group.owner(of: id) === self else { continue }
       var committed = assigned.committed
       if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }

@@ -13,11 +13,13 @@ extension Replica {
         continue
       }
       track(publication.slot, record.item)
-      tracked[publication.slot]?.awaited |= bit(publication.topic)
-      checkAttempts(record, publication.slot)
-      if publication.topic == .deferred, let expiration = oracle[record.item].expiration, expiration > 0 {
+      // A record that was not stored is produced again as it was.
+      let isFirst = (tracked[publication.slot]?.awaited ?? 0) & bit(publication.topic) == 0
+      if isFirst, publication.topic == .deferred, let expiration = oracle[record.item].expiration, expiration > 0 {
         world.check(world.time.seconds < expiration, "item \(record.item) is parked, and has expired")
       }
+      tracked[publication.slot]?.awaited |= bit(publication.topic)
+      checkAttempts(record, publication.slot)
       backlog.append((record, publication.ticket))
     }
     produceBacklog()

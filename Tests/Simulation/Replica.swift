@@ -42,6 +42,8 @@ final class Replica {
     var item: Int
     var carrier: Carrier
     var attempts: Int
+    /// With a lane.
+    var isOut = false
     var awaited: UInt8 = 0
     var refused: UInt8 = 0
   }
@@ -91,6 +93,8 @@ final class Replica {
   var committer: SimulatedCommitter
   /// By when what was revoked must be given back.
   var releaseBound: Instant?
+  /// Until when what is out of it may finish.
+  var releaseDeadline: Instant?
   /// The group has gone on without it; it joins again when it has let go of what it had.
   var isThrownOut = false
   private var timer: Instant?
@@ -169,6 +173,7 @@ final class Replica {
   private func takeOutcomes(_ moment: Moment) {
     let taken = outcomes
     outcomes = []
+    for outcome in taken { tracked[outcome.slot]?.isOut = false }
     for outcome in taken where outcome.sentAt != nil {
       if case .notSent = outcome.result { continue }
       tracked[outcome.slot]?.attempts += 1
@@ -207,6 +212,7 @@ final class Replica {
       world.check(world.time.seconds < expiration, "\(name) sends item \(item), which has expired")
     }
     track(submission.slot, item)
+    tracked[submission.slot]?.isOut = true
     if notification.expiration == 0 {
       world.check(
         tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")

@@ -69,6 +69,10 @@ package struct Simulation {
     limits.lanes = pick([1, 2, 3])
     limits.maxInFlight = pick([20, 50, 200])
     limits.maxInFlightPerApp = min(limits.maxInFlight, pick([3, 8, 20, 60]))
+    if scenario.kind == .isolation, scenario.random.chance(0.5) {
+      // A few apps at their caps could fill it.
+      limits.maxInFlightPerApp = limits.maxInFlight / 2
+    }
     limits.maxInFlightBytes = pick([2_500, 10_000, 1 << 20])
     limits.revocationTimeout = pick([.seconds(1), .seconds(5)])
     var policy = RetryPolicy()
