@@ -93,10 +93,11 @@ struct Partitions: Sendable {
   func place(of id: PartitionID) -> Int? { places[id] }
 
   /// - Precondition: the place is in use.
-  // That makes `!` hold. It unwraps in place; a copy would share the ledger's memory, and so have it copied.
+  // That makes `!` hold. Changes are made in place; a copy would share the ledger's memory, and so have it copied. Reads
+  // are by value, for the reason that `PushSlab` gives.
   // swift-format-ignore: NeverForceUnwrap
   subscript(place: Int) -> PartitionState {
-    _read { yield slots[place]! }
+    get { slots[place]! }
     _modify { yield &slots[place]! }
   }
 

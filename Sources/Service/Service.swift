@@ -190,6 +190,23 @@ package final class Service: Sendable {
     }
   }
 
+  /// Something to wake up by, until whoever waits is cancelled or the service has ended. A tick that finds the one before
+  /// it unheard is dropped.
+  package func ticks(every period: Duration) -> AsyncStream<Void> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    Self.tick(on: endpointLoop, every: period, continuation)
+    return stream
+  }
+
+  private static func tick(on loop: EventLoop, every period: Duration, _ stream: AsyncStream<Void>.Continuation) {
+    loop.execute {
+      _ = loop.schedule(at: loop.now + period) {
+        if case .terminated = stream.yield() { return }
+        tick(on: loop, every: period, stream)
+      }
+    }
+  }
+
   /// Stops the intake, finishes what is in flight within the drain timeout, commits and leaves the group.
   package func drain() {
     health.setDraining()

@@ -75,7 +75,9 @@ struct Program {
 }
 
 /// One request over plain HTTP/1.1.
-final class HTTPGet: ByteStreamDelegate, @unchecked Sendable {  // touched on the loop only; `state` is shared
+///
+/// `@unchecked Sendable` holds because all but `state`, which may be shared, is touched on the loop only.
+final class HTTPGet: ByteStreamDelegate, @unchecked Sendable {
   private let state = Monitor<(text: [UInt8], isClosed: Bool)>(([], false))
   private var stream: ByteStream?
 

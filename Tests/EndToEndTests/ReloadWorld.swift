@@ -3,6 +3,7 @@ import Kafka
 import MockAPNs
 import Service
 import Synchronization
+import TestSupport
 import Testing
 import Transport
 import Wire
@@ -144,12 +145,9 @@ actor ReloadTraffic {
   func wait(for count: Int, within limit: Duration = .seconds(60)) async -> Bool {
     _ = producer.flush(into: &reports, timeout: .seconds(30))
     reports.removeAll()
-    let deadline = ServiceClock.now().instant + limit
-    while true {
+    return await eventually(within: limit) {
       read()
-      if results.count >= count { return true }
-      guard ServiceClock.now().instant < deadline else { return false }
-      try? await Task.sleep(for: .milliseconds(5))
+      return results.count >= count
     }
   }
 

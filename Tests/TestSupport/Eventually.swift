@@ -3,8 +3,8 @@
 ///
 /// - Parameter limit: far beyond what a busy machine needs; it only ends a test that has failed.
 /// - Returns: whether it came to hold in time.
-package func eventually(
-  within limit: Duration = .seconds(60), _ condition: () async throws -> Bool
+package nonisolated(nonsending) func eventually(
+  within limit: Duration = .seconds(60), _ condition: nonisolated(nonsending) () async throws -> Bool
 ) async rethrows -> Bool {
   let deadline = ContinuousClock.now + limit
   while try await !condition() {

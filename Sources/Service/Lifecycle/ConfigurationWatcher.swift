@@ -31,14 +31,7 @@ package actor ConfigurationWatcher {
 
   /// Looks until its task is cancelled.
   package func run() async {
-    while !Task.isCancelled {
-      do {
-        try await Task.sleep(for: Self.period)
-      } catch {
-        return
-      }
-      await look()
-    }
+    for await _ in service.ticks(every: Self.period) { await look() }
   }
 
   /// One look; a change that counts is loaded.
