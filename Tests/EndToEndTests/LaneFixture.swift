@@ -48,6 +48,10 @@ final class LaneFixture: Sendable {
         name: "shop", bundleID: "com.example.shop", endpoint: Endpoint(host: "localhost", port: server.port),
         proxy: proxy, authority: "localhost", tls: try TLSContext.client(trust: .pem(server.authorityPEM)),
         credentials: .token(source), limits: limits), at: AppIndex(0))
+    // Submissions come in by another way, and may come first.
+    let isInstalled = Monitor(false)
+    lane.loop.execute { isInstalled.update { $0 = true } }
+    _ = isInstalled.wait { $0 }
   }
 
   func stop() {

@@ -127,7 +127,7 @@ struct ConnectionCheckTests {
     #expect(found.map(\.kind) == [.brokers])
     #expect(found.first?.isGood == false)
     #expect(found.first?.message.contains("refused") == true, "\(found)")
-    #expect(clock.now - start < .seconds(30))
+    #expect(clock.now - start < .seconds(200))
   }
 
   @Test
@@ -173,6 +173,6 @@ struct ConnectionCheckTests {
       of: settings(brokers: cluster.bootstrapServers, apps: [app("a", at: server.number, caFile: nil)]),
       within: .seconds(1))
     #expect(found.last?.kind == .apns && found.last?.isGood == false, "\(found)")
-    #expect(clock.now - start < .seconds(30))
+    #expect(clock.now - start < .seconds(200))
   }
 }

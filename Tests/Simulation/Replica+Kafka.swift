@@ -84,6 +84,8 @@ extension Replica {
         if carriers[item] == nil { covered.insert(item) }
       } else {
         covered.remove(item)
+        // Which of the two a push of the item belongs to cannot be told from outside.
+        if carriers[item] != nil { carriedTwice.insert(item) }
         carriers[item] = Carrier(
           partition: record.record.source, offset: record.record.offset, epoch: assigned.epoch,
           attempts: record.attempts)
@@ -214,7 +216,7 @@ extension Replica {
   private func isBusy(_ id: PartitionID) -> Bool {
     guard let epoch = owned[id]?.epoch else { return false }
     return tracked.values.contains { push in
-      push.carrier.partition == id && push.carrier.epoch == epoch && (push.isOut || push.awaited != 0)
+      !carriedTwice.contains(push.item) && push.carrier.partition == id && push.carrier.epoch == epoch && (push.isOut || push.awaited != 0)
     }
   }
 

@@ -86,6 +86,8 @@ final class Replica {
   var receipts: [Receipt] = []
   var tracked: [PushSlot: Tracked] = [:]
   var carriers: [Int: Carrier] = [:]
+  /// Items that came with more than one record.
+  var carriedTwice: Set<Int> = []
   /// Items that a commit named as settled, so that this machine must not send them.
   var covered: Set<Int> = []
   var backlog: [(record: ProducedRecord, ticket: UInt64)] = []
