@@ -216,7 +216,8 @@ extension Replica {
   private func isBusy(_ id: PartitionID) -> Bool {
     guard let epoch = owned[id]?.epoch else { return false }
     return tracked.values.contains { push in
-      !carriedTwice.contains(push.item) && push.carrier.partition == id && push.carrier.epoch == epoch && (push.isOut || push.awaited != 0)
+      !carriedTwice.contains(push.item) && push.carrier.partition == id && push.carrier.epoch == epoch
+        && (push.isOut || push.awaited != 0)
     }
   }
 
