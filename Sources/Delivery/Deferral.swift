@@ -11,8 +11,11 @@ package struct Deferral: Hashable, Sendable {
   package var attempts: Int
   /// The first record's timestamp.
   package var requestedAt: UnixTime
+  /// When it was first taken up: what `giveUpAfter` counts from.
+  package var takenUpAt: UnixTime
 
-  package init(notBefore: UnixTime, source: Source, attempts: Int, requestedAt: UnixTime) {
+  package init(notBefore: UnixTime, source: Source, attempts: Int, requestedAt: UnixTime, takenUpAt: UnixTime) {
+    self.takenUpAt = takenUpAt
     self.notBefore = notBefore
     self.source = source
     self.attempts = attempts
@@ -26,6 +29,7 @@ package struct Deferral: Hashable, Sendable {
     let latest = RequestLimits.expiration * 1000
     guard let notBefore = Self.number(OwnHeader.notBefore, of: headers, in: bytes, atMost: latest),
       let requestedAt = Self.number(OwnHeader.requestedAt, of: headers, in: bytes, atMost: .max),
+      let takenUpAt = Self.number(OwnHeader.takenUpAt, of: headers, in: bytes, atMost: latest),
       let attempts = Self.number(OwnHeader.attempts, of: headers, in: bytes, atMost: 1_000_000),
       let item = Self.number(OwnHeader.item, of: headers, in: bytes, atMost: Int64(RequestLimits.tokens)),
       let partition = Self.number(OwnHeader.sourcePartition, of: headers, in: bytes, atMost: Int64(Int32.max)),
@@ -37,7 +41,8 @@ package struct Deferral: Hashable, Sendable {
       notBefore: UnixTime(milliseconds: notBefore),
       source: Source(
         partition: PartitionID(topic: UInt32(topic), partition: Int32(partition)), offset: offset, item: Int32(item)),
-      attempts: Int(attempts), requestedAt: UnixTime(milliseconds: requestedAt))
+      attempts: Int(attempts), requestedAt: UnixTime(milliseconds: requestedAt),
+      takenUpAt: UnixTime(milliseconds: takenUpAt))
   }
 
   private static func number(

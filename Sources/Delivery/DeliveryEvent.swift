@@ -61,5 +61,25 @@ package struct Tally: Equatable, Sendable {
   /// Pushes let go unsent or unsettled since their partition was taken away or the service stops.
   package var abandoned = 0
 
+  /// Records that Kafka has acknowledged, by output topic.
+  package var stored = Stored()
+
+  /// A count for each output topic.
+  package struct Stored: Equatable, Sendable {
+    package var results = 0
+    package var invalidTokens = 0
+    package var deadLetters = 0
+    package var deferred = 0
+
+    mutating func add(_ topic: OutputTopic) {
+      switch topic {
+      case .results: results += 1
+      case .invalidTokens: invalidTokens += 1
+      case .deadLetters: deadLetters += 1
+      case .deferred: deferred += 1
+      }
+    }
+  }
+
   package init() {}
 }

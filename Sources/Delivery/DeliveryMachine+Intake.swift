@@ -83,9 +83,10 @@ extension DeliveryMachine {
     _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
   ) {
     let source = request.deferral?.source ?? Source(partition: record.source, offset: record.offset, item: Int32(item))
-    let subject = ResultSubject(
+    var subject = ResultSubject(
       request, source: source, attempts: request.deferral?.attempts ?? 0,
       requestedAt: request.deferral?.requestedAt ?? record.timestamp ?? moment.time)
+    subject.takenUpAt = request.deferral?.takenUpAt ?? moment.time
     let slot = pushes.insert(
       Push(
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
@@ -107,7 +108,7 @@ extension DeliveryMachine {
   private mutating func parkOrEnd(_ slot: PushSlot, at moment: Moment) {
     if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       finish(slot, .expired, at: moment)
-    } else if retryPolicy.isGivenUp(requestedAt: pushes[slot].subject.requestedAt, now: moment.time) {
+    } else if retryPolicy.isGivenUp(takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time, now: moment.time) {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
       park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)

@@ -26,7 +26,8 @@ extension DeliveryMachine {
     }
     let facts = RetryPolicy.Facts(
       attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent,
-      expiration: pushes[slot].subject.notification.expiration, requestedAt: pushes[slot].subject.requestedAt)
+      expiration: pushes[slot].subject.notification.expiration,
+      takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time)
     let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
     if case .end(let ending) = decision {
       finish(slot, ending, at: moment)

@@ -8,6 +8,7 @@ extension DeliveryMachine {
       guard pushes.contains(receipt.slot), pushes[receipt.slot].awaits(receipt.topic) else { continue }
       switch receipt.outcome {
       case .acknowledged:
+        tally.stored.add(receipt.topic)
         pushes[receipt.slot].awaited &= ~receipt.topic.bit
         if pushes[receipt.slot].awaited == 0 { settle(receipt.slot, at: moment) }
       case .refused(let text):

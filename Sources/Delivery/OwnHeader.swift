@@ -18,6 +18,8 @@ package enum OwnHeader {
   /// Which item of a batch was parked.
   package static let item = "martlet-item"
   /// The first record's timestamp, in milliseconds since 1970.
+  /// When the request was first taken up, in milliseconds since 1970.
+  package static let takenUpAt = "martlet-taken-up-at"
   package static let requestedAt = "martlet-requested-at"
 
   /// The headers of a request as they are copied to what it causes: all but those that the service itself once added

@@ -108,6 +108,8 @@ package struct ResultEncoder: Sendable {
         Publication.ExtraHeader(OwnHeader.attempts, String(subject.attempts)),
         Publication.ExtraHeader(OwnHeader.item, String(subject.source.item)),
         Publication.ExtraHeader(OwnHeader.requestedAt, String(subject.requestedAt.milliseconds)),
+        Publication.ExtraHeader(
+          OwnHeader.takenUpAt, String((subject.takenUpAt ?? notBefore).milliseconds)),
       ])
   }
 

@@ -19,6 +19,8 @@ package struct ResultSubject: Sendable {
   package var attempts: Int
   /// The record's timestamp, or when it was polled if it has none.
   package var requestedAt: UnixTime
+  /// When the request was first taken up; written to what is parked, and nowhere else.
+  package var takenUpAt: UnixTime?
 
   package init(
     app: AppIndex?, appName: ByteRange? = nil, notification: Notification, id: ByteRange?, key: ByteRange?,

@@ -6,7 +6,7 @@ package import Wire
 /// - An answer that settles the matter ends it. What Apple may still take is tried again with exponential backoff and
 ///   full jitter, at most `attempts` times in all.
 /// - What surely never reached Apple does not count as an attempt: it waits for the app to be reachable again, until
-///   `giveUpAfter`.
+///   `giveUpAfter` has passed since its request was first taken up.
 /// - Nothing is tried after its expiration; an expiration of 0 asks for one attempt only.
 /// - A wait longer than `longestWait` is not held in memory but parked in Kafka (Apple asks for 15 minutes after some
 ///   answers; "Handling notification responses from APNs").
@@ -16,7 +16,7 @@ package struct RetryPolicy: Sendable {
   package var maximumBackoff: Duration = .seconds(30)
   /// Longer waits are parked.
   package var longestWait: Duration = .seconds(30)
-  /// How long after its request a notification that cannot be sent at all is given up.
+  /// How long after its request was first taken up a notification that cannot be sent at all is given up.
   package var giveUpAfter: Duration = .seconds(3600)
 
   package init() {}
@@ -28,13 +28,14 @@ package struct RetryPolicy: Sendable {
     /// Attempts that surely did not.
     package var unsent: Int
     package var expiration: Int64?
-    package var requestedAt: UnixTime
+    /// When its request was first taken up: an old one out of a backlog is tried as long as a new one.
+    package var takenUpAt: UnixTime
 
-    package init(attempts: Int, unsent: Int, expiration: Int64?, requestedAt: UnixTime) {
+    package init(attempts: Int, unsent: Int, expiration: Int64?, takenUpAt: UnixTime) {
       self.attempts = attempts
       self.unsent = unsent
       self.expiration = expiration
-      self.requestedAt = requestedAt
+      self.takenUpAt = takenUpAt
     }
   }
 
@@ -81,7 +82,7 @@ package struct RetryPolicy: Sendable {
     case .timedOut:
       return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .timedOut, facts, now)
     case .notSent(let failure):
-      guard !isGivenUp(requestedAt: facts.requestedAt, now: now) else {
+      guard !isGivenUp(takenUpAt: facts.takenUpAt, now: now) else {
         return .end(.failed(.notSent(failure)))
       }
       let isImmediate = failure == .streamRefused || failure == .connectionClosed
@@ -92,8 +93,8 @@ package struct RetryPolicy: Sendable {
   }
 
   /// Whether a notification that was never sent has waited long enough.
-  func isGivenUp(requestedAt: UnixTime, now: UnixTime) -> Bool {
-    now.milliseconds - requestedAt.milliseconds >= giveUpAfter.milliseconds
+  func isGivenUp(takenUpAt: UnixTime, now: UnixTime) -> Bool {
+    now.milliseconds - takenUpAt.milliseconds >= giveUpAfter.milliseconds
   }
 
   /// Whether the expiration has passed. 0 is no time at all but Apple's word for "do not store".

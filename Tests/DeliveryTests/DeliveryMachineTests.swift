@@ -35,6 +35,8 @@ import Wire
     bench.acknowledge()
     #expect(bench.machine.takeCommits().map(\.offset) == [1])
     #expect(bench.count(.invalidTokens) == 1)
+    #expect(bench.machine.tally.stored.results == 1)
+    #expect(bench.machine.tally.stored.invalidTokens == 1)
   }
 
   @Test func answersOutOfOrderHoldTheCommitBackAndAreNamedInItsMetadata() throws {
@@ -79,6 +81,20 @@ import Wire
     bench.answer(ok)
     bench.acknowledge()
     #expect(bench.stored(.results).first?.contains(#""attempts":2"#) == true)
+  }
+
+  @Test func anOldRequestOutOfABacklogIsTriedAsLongAsANewOne() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.poll([
+      MachineBench.record(MachineBench.request(0, id: 1), offset: 0, time: UnixTime(seconds: 1_789_000_000))
+    ])
+    bench.answer(.notSent(.streamRefused))
+    #expect(bench.published.isEmpty)
+    bench.pass(.seconds(1))
+    bench.answer(ok)
+    bench.acknowledge()
+    #expect(bench.stored(.results).first?.contains(#""status":"delivered""#) == true)
   }
 
   @Test func attemptsRunOut() {

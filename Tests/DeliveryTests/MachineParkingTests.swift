@@ -62,13 +62,32 @@ import Wire
     #expect(bench.machine.recordRoom() > 0)
   }
 
-  @Test func whatHasWaitedTooLongIsNotParkedAgain() {
+  /// Comes back to an app without room, first taken up that long ago.
+  private func comesBack(after seconds: Int64) throws -> MachineBench {
     var bench = parked(extra: "")
-    let record = MachineBench.record(
-      MachineBench.request(0, id: 99), offset: 11, time: UnixTime(seconds: 1_790_000_001 - 3600))
-    bench.poll([record])
+    let item = try #require(bench.published.first)
+    let times = [OwnHeader.notBefore: Int64(1_790_000_000), OwnHeader.takenUpAt: 1_790_000_001 - seconds]
+    let headers = item.item.extraHeaders.map { header in
+      (header.name, Optional(Array((times[header.name].map { "\($0 * 1000)" } ?? header.value).utf8)))
+    }
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll([MachineBench.record(item.value, offset: 0, topic: MachineBench.deferred, headers: headers)])
+    return bench
+  }
+
+  @Test func whatHasWaitedTooLongIsNotParkedAgain() throws {
+    #expect(try comesBack(after: 3599).published.map(\.item.topic) == [.deferred, .deferred])
+    let bench = try comesBack(after: 3600)
     #expect(bench.published.map(\.item.topic) == [.deferred, .results])
     #expect(bench.published.last?.value?.contains(#""status":"failed""#) == true)
     #expect(bench.machine.inFlight(of: AppIndex(0)) == 10)
+  }
+
+  @Test func anOldRequestIsParkedLikeANewOne() {
+    var bench = parked(extra: "")
+    bench.poll([
+      MachineBench.record(MachineBench.request(0, id: 99), offset: 11, time: UnixTime(seconds: 1_789_000_000))
+    ])
+    #expect(bench.published.map(\.item.topic) == [.deferred, .deferred])
   }
 }

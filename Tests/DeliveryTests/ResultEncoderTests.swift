@@ -300,7 +300,8 @@ private struct EventDocument: Decodable {
         request.deferral
           == Deferral(
             notBefore: UnixTime(milliseconds: 1_790_000_000_000 + Int64(round)), source: Self.source, attempts: 2,
-            requestedAt: UnixTime(milliseconds: 1_790_000_000_123)))
+            requestedAt: UnixTime(milliseconds: 1_790_000_000_123),
+            takenUpAt: UnixTime(milliseconds: 1_790_000_000_000 + Int64(round))))
       #expect(request.notification.apnsID == subject.notification.apnsID)
       // The default expiration counts from the first record, not from the parked one.
       #expect(request.notification.expiration == 1_790_003_600)

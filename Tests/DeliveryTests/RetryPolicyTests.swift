@@ -13,7 +13,7 @@ import Wire
     var random = SeededRandom(seed: seed)
     let facts = RetryPolicy.Facts(
       attempts: attempts, unsent: unsent, expiration: expiration,
-      requestedAt: UnixTime(seconds: now.seconds - age))
+      takenUpAt: UnixTime(seconds: now.seconds - age))
     return RetryPolicy().decide(result, facts, now: now, using: &random)
   }
 

@@ -166,7 +166,7 @@ package struct DeliverySettings: Sendable {
   /// 0: one for each processor core.
   package var lanes = 0
   package var retryBackoff = BackoffSettings()
-  /// How long after its request a notification that cannot be sent at all is given up.
+  /// How long after its request was first taken up a notification that cannot be sent at all is given up.
   package var giveUpAfter = Duration.seconds(3600)
   /// `nil`: connections go straight to APNs.
   package var proxy: ProxySettings?

@@ -213,7 +213,7 @@ extension DeliverySettings {
       .group("retryBackoff", \.retryBackoff, BackoffSettings.group),
       .value(
         "giveUpAfter", \.giveUpAfter, .duration(.seconds(1)...(.seconds(604_800))),
-        "How long after its request a notification whose app cannot be reached is given up."),
+        "How long after its request was first taken up a notification whose app cannot be reached is given up."),
       .optionalGroup("proxy", \.proxy, ProxySettings.group),
     ],
     check: { delivery, value, path, context in

@@ -247,8 +247,17 @@ extension Pipeline {
         observer.kafkaError(error)
       }
     }
-    guard case .running = phase, committer.isDue(now: moment.instant) else { return }
+    guard mayCommit, committer.isDue(now: moment.instant) else { return }
     send(machine.takeCommits())
+  }
+
+  /// Also while draining, so that a kill in its midst repeats no more than at any other time. The last commit and those
+  /// of released partitions are sent apart.
+  private var mayCommit: Bool {
+    switch phase {
+    case .running, .draining: true
+    case .committing, .leaving, .ended: false
+    }
   }
 
   @discardableResult

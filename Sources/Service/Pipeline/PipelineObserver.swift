@@ -86,7 +86,6 @@ struct PipelineObserver {
 
   private func note(_ finished: DeliveryEvent.Finished) {
     metrics.add(.notifications(finished.status), app: finished.app)
-    metrics.add(.publications(.results))
     if finished.status == .rejected { metrics.add(.rejections(finished.reason ?? .unknown), app: finished.app) }
     if let rule = finished.rule {
       metrics.add(.invalid(rule))
@@ -133,6 +132,10 @@ struct PipelineObserver {
     metrics.add(.recordsConsumed, tally.consumed)
     metrics.add(.requestsDecoded, tally.consumed - tally.tombstones - tally.stray)
     metrics.add(.tombstones, tally.tombstones)
+    metrics.add(.publications(.results), tally.stored.results)
+    metrics.add(.publications(.invalidTokens), tally.stored.invalidTokens)
+    metrics.add(.publications(.deadLetters), tally.stored.deadLetters)
+    metrics.add(.publications(.deferred), tally.stored.deferred)
     metrics.add(.unknownFields, tally.unknownFields)
     metrics.add(.recordsSkipped, tally.alreadySettled + tally.known)
   }
@@ -182,9 +185,11 @@ struct PipelineObserver {
   mutating func began(_ id: PartitionID, at offset: Int64?) { committed[id] = offset ?? 0 }
 
   mutating func committed(_ result: CommitResult, failed: [PartitionID]) {
-    metrics.add(.commits)
     for entry in result.entries where entry.error == nil { committed[entry.partition] = entry.offset }
-    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else { return }
+    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else {
+      metrics.add(.commits)
+      return
+    }
     metrics.add(.commitFailures)
     log.warning(
       "commit_failed", "offsets were not committed; the next commit says them again",
