@@ -30,6 +30,14 @@ struct MachineBench {
       deferredTopic: "push.deferred", seed: seed)
   }
 
+  /// Caps on what is in flight, in all and for each app.
+  static func limits(_ total: Int, app: Int) -> DeliveryMachine.Limits {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlight = total
+    limits.maxInFlightPerApp = app
+    return limits
+  }
+
   mutating func pass(_ duration: Duration) {
     moment.instant = moment.instant + duration
     moment.time = UnixTime(milliseconds: moment.time.milliseconds + duration.milliseconds)

@@ -8,15 +8,8 @@ import Wire
 @Suite struct MachineFlowTests {
   private let ok = SendResult.answered(Response(status: 200))
 
-  private func limits(_ total: Int, app: Int) -> DeliveryMachine.Limits {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlight = total
-    limits.maxInFlightPerApp = app
-    return limits
-  }
-
   @Test func theIntakeStopsAtTheCapAndStartsAgainAtThreeQuarters() {
-    var bench = MachineBench(limits: limits(100, app: 100))
+    var bench = MachineBench(limits: MachineBench.limits(100, app: 100))
     bench.assign()
     #expect(bench.machine.recordRoom() == 100)
     // What waits for Kafka's word counts as well.
@@ -50,7 +43,7 @@ import Wire
   }
 
   @Test func aHealthyAppAtItsCapIsWaitedForAndNeverExceedsIt() {
-    var bench = MachineBench(limits: limits(1000, app: 10))
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
     bench.assign()
     bench.poll(app: 0, 40)
     #expect(bench.submitted.count == 10)
@@ -68,7 +61,7 @@ import Wire
   }
 
   @Test func anAppsOwnCapCountsBeforeThatOfAllApps() {
-    var bench = MachineBench(limits: limits(1000, app: 100))
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
     var rules = bench.machine.apps[AppIndex(0)]
     rules.maxInFlight = 3
     var apps = bench.machine.apps
@@ -82,7 +75,7 @@ import Wire
   }
 
   @Test func anAppThatDoesNotMoveIsParkedAndTheOthersGoOn() {
-    var bench = MachineBench(limits: limits(1000, app: 10))
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
     bench.assign()
     bench.poll(app: 0, 30)
     bench.pass(.seconds(1))

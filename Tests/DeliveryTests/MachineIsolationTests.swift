@@ -8,15 +8,8 @@ import Wire
 @Suite struct MachineIsolationTests {
   private let ok = SendResult.answered(Response(status: 200))
 
-  private func limits(_ total: Int, app: Int) -> DeliveryMachine.Limits {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlight = total
-    limits.maxInFlightPerApp = app
-    return limits
-  }
-
   @Test func appsThatDoNotMoveNeverTakeAllTheRoomTogether() {
-    var bench = MachineBench(limits: limits(200, app: 50), apps: 11)
+    var bench = MachineBench(limits: MachineBench.limits(200, app: 50), apps: 11)
     bench.assign()
     bench.pass(.seconds(1))
     var offset: Int64 = 0
@@ -41,7 +34,7 @@ import Wire
   }
 
   @Test func largeRequestsOfAppsThatDoNotMoveNeverTakeAllTheBytes() {
-    var limits = limits(10_000, app: 320)
+    var limits = MachineBench.limits(10_000, app: 320)
     limits.maxInFlightBytes = 40_000
     var bench = MachineBench(limits: limits, apps: 3)
     bench.assign()
@@ -58,7 +51,7 @@ import Wire
   }
 
   @Test func aBurstAfterARestIsNoSignOfSlowness() {
-    var bench = MachineBench(limits: limits(1000, app: 10))
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
     bench.assign()
     bench.poll(app: 0, 1)
     bench.answer(ok)
@@ -76,7 +69,7 @@ import Wire
   }
 
   @Test func batchesPassTheCapByOneBatchAtMost() {
-    var bench = MachineBench(limits: limits(20, app: 20), apps: 4)
+    var bench = MachineBench(limits: MachineBench.limits(20, app: 20), apps: 4)
     bench.assign()
     bench.pass(.seconds(1))
     let tokens = (0..<10).map { "\"a\($0)\"" }.joined(separator: ",")
