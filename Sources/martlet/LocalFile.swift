@@ -15,6 +15,15 @@ enum LocalFile {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw LocalFileError(path: path, number: errno) }
     defer { close(descriptor) }
+    return try readAll(descriptor, named: path)
+  }
+
+  /// The whole file, or all of standard input where the path is `-`.
+  static func readInput(_ path: String) throws(LocalFileError) -> [UInt8] {
+    path == "-" ? try readAll(STDIN_FILENO, named: "standard input") : try read(path)
+  }
+
+  private static func readAll(_ descriptor: Int32, named path: String) throws(LocalFileError) -> [UInt8] {
     var content: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 * 1024)
     while true {

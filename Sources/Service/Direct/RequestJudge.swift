@@ -1,0 +1,37 @@
+import APNs
+import Delivery
+package import Wire
+
+/// Judges requests by the rules of the service without Kafka or APNs: for commands that make requests themselves.
+///
+/// It is the service's own decoder, so that what it takes, the service takes. A value, for one thread.
+package struct RequestJudge: Sendable {
+  private var decoder = RequestDecoder(topics: [""], deferredTopic: nil)
+  private let apps: AppTable
+
+  /// - Parameter apps: the apps that requests may name.
+  package init(apps: [AppSettings]) {
+    self.apps = AppTable(apps.map { AppRules($0) })
+  }
+
+  /// What is wrong with a request that the service would refuse, or in a batch with its first malformed item: the
+  /// field, the rule and what was found. `nil`: it would be taken, every item of it.
+  package mutating func fault(of body: RecordBody) -> String? {
+    switch decode(body, now: ServiceClock.now()) {
+    case .request(let request): request.invalidItems.first?.violation.message
+    case .invalid(let invalid): invalid.message
+    case .tombstone: "the value: is null, where a request must be"
+    }
+  }
+
+  /// The same for a request in its JSON form.
+  package mutating func fault(of value: [UInt8]) -> String? {
+    fault(of: RecordBody(key: nil, value: value))
+  }
+
+  mutating func decode(_ body: RecordBody, now: Moment) -> Decoded {
+    let record = Record(
+      source: PartitionID(topic: 0, partition: 0), offset: 0, timestamp: now.time, body: body)
+    return decoder.decode(record, apps: apps, now: now)
+  }
+}
