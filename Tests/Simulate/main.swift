@@ -1,9 +1,10 @@
 import Glibc
 import Simulation
+import Synchronization
 
 // Plays simulated runs and says what became of them:
 //
-//   simulate [--minutes N | --seeds A..B] [--verbose] [--first-failure]
+//   simulate [--runs N | --minutes N | --seeds A..B] [--jobs N] [--verbose] [--first-failure]
 //
 // MARTLET_SIM_SEED plays that one run and tells its story; MARTLET_SIM_WITHOUT names faults that it must do without.
 
@@ -18,86 +19,92 @@ func playOne(_ seed: UInt64) -> Int32 {
   return report.violation == nil ? 0 : 1
 }
 
-struct Totals {
-  var runs = 0
-  var failed = 0
-  var requests = 0
-  var events = 0
-  var virtual: Duration = .zero
-  var longestRecovery: Duration = .zero
-  var longestWait: Duration = .zero
-  var covered: [Fault: Int] = [:]
-
-  mutating func add(_ report: Simulation.Report) {
-    runs += 1
-    requests += report.requests
-    events += report.events
-    virtual += report.virtualTime
-    longestRecovery = max(longestRecovery, report.recovery)
-    longestWait = max(longestWait, report.healthyWait ?? .zero)
-    for (fault, count) in report.covered { covered[fault, default: 0] += count }
-    if report.violation != nil { failed += 1 }
-  }
-
-  func tell(after elapsed: Duration) {
-    print(
-      "\(runs) runs in \(elapsed): \(failed) failed; \(requests) notifications, \(events) events, \(virtual) of virtual time"
-    )
-    print("longest recovery after the last fault: \(longestRecovery); longest wait of a healthy app: \(longestWait)")
-    let faults = Fault.allCases.map { "\($0.rawValue) \(covered[$0] ?? 0)" }.joined(separator: ", ")
-    print("faults: \(faults)")
-  }
-}
-
 func usage() -> Never {
-  print("usage: simulate [--minutes N | --seeds A..B] [--verbose] [--first-failure]")
+  print("usage: simulate [--runs N | --minutes N | --seeds A..B] [--jobs N] [--verbose] [--first-failure]")
   exit(64)
 }
 
-func playMany(_ arguments: [String]) -> Int32 {
-  var seeds: Range<UInt64> = 0..<UInt64.max
-  var first = UInt64.random(in: 0..<1 << 40)
+struct Options: Sendable {
+  var seeds: Range<UInt64>
   var limit: Duration = .seconds(60)
+  var jobs = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
   var isVerbose = false
   var stopsEarly = false
-  var rest = arguments[...]
-  while let option = rest.popFirst() {
-    switch option {
-    case "--verbose": isVerbose = true
-    case "--first-failure": stopsEarly = true
-    case "--minutes":
-      guard let minutes = rest.popFirst().flatMap({ Double($0) }) else { usage() }
-      limit = .milliseconds(Int(minutes * 60_000))
-    case "--seeds":
-      guard let bounds = rest.popFirst()?.split(separator: "."), bounds.count == 2, let low = UInt64(bounds[0]),
-        let high = UInt64(bounds[1]), low < high
-      else { usage() }
-      seeds = low..<high
-      first = low
-      limit = .seconds(1 << 30)
-    default: usage()
+
+  init(_ arguments: some Sequence<String>) {
+    // Seeds that nobody has seen, and so few digits that they can be typed.
+    let first = UInt64.random(in: 0..<1 << 40)
+    seeds = first..<UInt64.max
+    var rest = Array(arguments)[...]
+    while let option = rest.popFirst() {
+      switch option {
+      case "--verbose": isVerbose = true
+      case "--first-failure": stopsEarly = true
+      case "--jobs":
+        guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else { usage() }
+        jobs = number
+      case "--minutes":
+        guard let minutes = rest.popFirst().flatMap({ Double($0) }) else { usage() }
+        limit = .milliseconds(Int(minutes * 60_000))
+      case "--runs":
+        guard let runs = rest.popFirst().flatMap({ UInt64($0) }), runs > 0, runs < 1 << 40 else { usage() }
+        bound(to: first..<first + runs)
+      case "--seeds":
+        guard let bounds = rest.popFirst()?.split(separator: "."), bounds.count == 2, let low = UInt64(bounds[0]),
+          let high = UInt64(bounds[1]), low < high
+        else { usage() }
+        bound(to: low..<high)
+      default: usage()
+      }
     }
   }
-  let clock = ContinuousClock()
-  let start = clock.now
-  var totals = Totals()
-  var seed = first
-  while seeds.contains(seed), clock.now - start < limit, totals.failed < (stopsEarly ? 1 : 5) {
-    if isVerbose { print("seed \(seed)") }
-    let report = Simulation.run(seed: seed)
-    totals.add(report)
-    if let violation = report.violation {
-      print(stopsEarly ? "seed \(seed): \(violation)" : Simulation.explain(report))
-    }
-    fflush(nil)
-    seed += 1
+
+  private mutating func bound(to seeds: Range<UInt64>) {
+    self.seeds = seeds
+    limit = .seconds(1 << 30)
   }
-  totals.tell(after: clock.now - start)
-  return totals.failed == 0 ? 0 : 1
+}
+
+/// Plays runs on several cores; each takes the next seed.
+final class Players: Sendable {
+  private let options: Options
+  private let next: Atomic<UInt64>
+  private let totals = Mutex(Totals())
+  private let clock = ContinuousClock()
+  private let start: ContinuousClock.Instant
+
+  init(_ options: Options) {
+    self.options = options
+    next = Atomic(options.seeds.lowerBound)
+    start = clock.now
+  }
+
+  func play() async -> Int32 {
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<options.jobs { group.addTask { self.playOn() } }
+    }
+    let result = totals.withLock { $0 }
+    result.tell(after: clock.now - start, jobs: options.jobs)
+    return result.failed == 0 ? 0 : 1
+  }
+
+  private func playOn() {
+    while clock.now - start < options.limit, totals.withLock({ $0.failed }) < (options.stopsEarly ? 1 : 5) {
+      let seed = next.wrappingAdd(1, ordering: .relaxed).oldValue
+      guard options.seeds.contains(seed) else { return }
+      if options.isVerbose { print("seed \(seed)") }
+      let report = Simulation.run(seed: seed)
+      totals.withLock { $0.add(report) }
+      if let violation = report.violation {
+        print(options.stopsEarly ? "seed \(seed): \(violation)" : Simulation.explain(report))
+      }
+      fflush(nil)
+    }
+  }
 }
 
 if let seed = environment("MARTLET_SIM_SEED").flatMap({ UInt64($0) }) {
   exit(playOne(seed))
 } else {
-  exit(playMany(Array(CommandLine.arguments.dropFirst())))
+  exit(await Players(Options(CommandLine.arguments.dropFirst())).play())
 }

@@ -2,17 +2,33 @@ import Wire
 
 /// What can go wrong in a simulated run.
 package enum Fault: String, CaseIterable, Sendable {
-  // Kafka, as a producer meets it.
   case produceSlow, produceLost, produceAckLost, tooLarge, neverStorable, queueFull
-  // Kafka, as a group member meets it.
   case commitLost, commitAnswerLost, commitSlow, damagedMetadata, rebalance, sessionLost
-  // The replicas.
   case crash, restart
-  // What producers send.
   case badRecords, offsetGaps, batches, expirations
-  // Apple.
   case refused, handshake, blackHole, silent, throttled, serverErrors, badCredentials, slowAnswers
   case goAway, connectionReset, streamReset, streamLimit, deadTokens, outputFull
+
+  /// Whose trouble it is.
+  package enum Kind: String, CaseIterable, Sendable {
+    case producing = "Kafka, as a producer meets it"
+    case group = "Kafka, as a member of the group meets it"
+    case replicas = "the replicas"
+    case requests = "what is asked for"
+    case apple = "Apple"
+  }
+
+  package var kind: Kind {
+    switch self {
+    case .produceSlow, .produceLost, .produceAckLost, .tooLarge, .neverStorable, .queueFull: .producing
+    case .commitLost, .commitAnswerLost, .commitSlow, .damagedMetadata, .rebalance, .sessionLost: .group
+    case .crash, .restart: .replicas
+    case .badRecords, .offsetGaps, .batches, .expirations: .requests
+    case .refused, .handshake, .blackHole, .silent, .throttled, .serverErrors, .badCredentials, .slowAnswers, .goAway,
+      .connectionReset, .streamReset, .streamLimit, .deadTokens, .outputFull:
+      .apple
+    }
+  }
 }
 
 /// Which faults a run has, and how likely each is each time that it could strike.

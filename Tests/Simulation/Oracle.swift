@@ -139,7 +139,7 @@ final class Oracle {
   /// What must be true of each item when all is over.
   func checkEnd() {
     for (index, item) in items.enumerated() where !item.isUnstorableForGood {
-      let text = "item \(index) (\(item.source))"
+      var text: String { "item \(index) (\(item.source))" }
       if item.needsResult {
         world.check(item.results > 0, "\(text) has no result")
       } else {

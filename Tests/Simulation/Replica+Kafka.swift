@@ -55,6 +55,7 @@ extension Replica {
   }
 
   private func fetch(_ room: Int) -> [Record] {
+    guard room > 0, hasRecords else { return [] }
     var records: [Record] = []
     let ids = broker.partitions.filter { owned[$0] != nil }.shuffled(using: &world.random)
     for id in ids {
@@ -164,8 +165,16 @@ extension Replica {
       isThrownOut = false
       wake()
     }
-    guard isRunning, committer.isDue(now: moment.instant) else { return }
+    guard mayCommit, committer.isDue(now: moment.instant) else { return }
     send(machine.takeCommits())
+  }
+
+  /// Also while draining. The last commit and those of released partitions are sent apart.
+  var mayCommit: Bool {
+    switch phase {
+    case .running, .draining: true
+    case .committing, .leaving, .ended: false
+    }
   }
 
   @discardableResult

@@ -165,7 +165,7 @@ final class Replica {
   }
 
   private var nextDeadline: Instant {
-    let deadline = min(committer.due, committer.release?.deadline ?? .distantFuture)
+    let deadline = min(mayCommit ? committer.due : .distantFuture, committer.release?.deadline ?? .distantFuture)
     switch phase {
     case .running, .ended: return deadline
     case .draining(let end), .committing(let end), .leaving(let end): return min(deadline, end)
@@ -237,19 +237,21 @@ final class Replica {
 
   private func check(_ moment: Moment) {
     let spare = settings.largestBatch - 1
+    let vitals = machine.vitals()
     world.check(
-      machine.inFlight <= settings.limits.maxInFlight + spare,
-      "\(name) has \(machine.inFlight) in flight, and may have \(settings.limits.maxInFlight)")
+      vitals.inFlight <= settings.limits.maxInFlight + spare,
+      "\(name) has \(vitals.inFlight) in flight, and may have \(settings.limits.maxInFlight)")
     for app in settings.apps.active {
-      let count = machine.inFlight(of: app)
+      let count = vitals.inFlightOfApps[Int(app.value)]
       world.check(
         count >= 0 && count <= settings.limits.maxInFlightPerApp + spare,
         "\(name) has \(count) of app \(app.value) in flight, and may have \(settings.limits.maxInFlightPerApp)")
     }
     for (id, assigned) in owned where !assigned.isLeaving {
-      world.check(machine.isPaused(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
+      world.check(
+        vitals.paused.contains(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
       // While it waits for room, it has not looked at the next record.
-      guard isRunning, assigned.notBefore > moment.time, machine.recordRoom() > 0 else { continue }
+      guard isRunning, assigned.notBefore > moment.time, vitals.room > 0 else { continue }
       world.check(assigned.isPaused, "\(name) goes on polling \(id), though its next record is not due")
     }
     if let releaseBound {
@@ -308,5 +310,22 @@ final class Replica {
       group.crashed(self)
       onEnd()
     }
+  }
+}
+
+extension DeliveryMachine {
+  /// What the checks after each turn ask.
+  struct Vitals {
+    var inFlight: Int
+    var inFlightOfApps: [Int]
+    var paused: [PartitionID]
+    var room: Int
+  }
+
+  /// Reads them in place: a method that does not mutate, called on a class's property, would have the machine copied.
+  mutating func vitals() -> Vitals {
+    Vitals(
+      inFlight: inFlight, inFlightOfApps: (0..<apps.count).map { inFlight(of: AppIndex(Int32($0))) },
+      paused: assignedPartitions.filter { isPaused($0) }, room: recordRoom())
   }
 }
