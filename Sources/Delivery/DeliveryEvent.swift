@@ -6,12 +6,14 @@ package enum DeliveryEvent: Sendable {
   case finished(Finished)
   /// An attempt came back from its lane.
   case attempted(Attempt)
-  /// Kafka has all records of a notification; the age is counted from the request's timestamp.
-  case settled(age: Duration)
+  /// Kafka has all records of a notification that has ended; the age is counted from the request's timestamp.
+  case settled(age: Duration, sinceEnd: Duration)
   /// It goes out again, after a wait in memory.
   case retried(AppIndex, RetryPolicy.Cause)
   /// It waits on the deferred topic.
   case parked(AppIndex)
+  /// It was taken up again from there.
+  case unparked(AppIndex)
   case breaker(AppIndex, AppHealth.Change)
   /// Most of an app's tokens are called bad, or no longer.
   case environment(AppIndex, EnvironmentGuard.Change)
@@ -29,6 +31,8 @@ package enum DeliveryEvent: Sendable {
     package var status: Ending.Status
     /// Why it was not delivered, where APNs said so.
     package var reason: Reason?
+    /// What the last attempt came to, of one that failed.
+    package var cause: RetryPolicy.Cause?
     package var rule: InvalidRule?
     package var isTokenDead: Bool
     package var attempts: Int

@@ -92,6 +92,7 @@ extension DeliveryMachine {
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
         bytes: item == 0 ? request.notification.storage.count : 0))
     health[Int(request.app.value)].began(now: moment.instant)
+    if request.deferral != nil { events.append(.unparked(request.app)) }
     if let fault = request.invalidItems.first(where: { $0.item == Int32(item) }) {
       pushes[slot].subject.notification.token = fault.token ?? .empty
       becomeBusy(slot)

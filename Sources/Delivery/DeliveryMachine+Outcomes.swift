@@ -145,7 +145,7 @@ extension DeliveryMachine {
       .finished(
         DeliveryEvent.Finished(
           app: pushes[slot].subject.app, pushType: pushes[slot].subject.notification.pushType, status: ending.status,
-          reason: ending.response?.reason, rule: rule, isTokenDead: isTokenDead,
+          reason: ending.response?.reason, cause: RetryPolicy.Cause(ending), rule: rule, isTokenDead: isTokenDead,
           attempts: pushes[slot].subject.attempts, requestedAt: pushes[slot].subject.requestedAt,
           completedAt: moment.time, source: pushes[slot].subject.source)))
   }

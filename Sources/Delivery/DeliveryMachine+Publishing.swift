@@ -72,8 +72,11 @@ extension DeliveryMachine {
       partitions[place].ledger.settle(sequence: sequence)
       partitions[place].busy -= 1
     }
-    events.append(
-      .settled(age: .milliseconds(moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds)))
+    if let completedAt = pushes[slot].completedAt, pushes[slot].ending != nil {
+      let age = moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds
+      let sinceEnd = moment.time.milliseconds - completedAt.milliseconds
+      events.append(.settled(age: .milliseconds(age), sinceEnd: .milliseconds(sinceEnd)))
+    }
     pushes.remove(slot)
   }
 

@@ -93,7 +93,9 @@ package struct DeliveryMachine: Sendable {
   package var inFlightBytes: Int { pushes.bytesInUse }
   /// Those of them that wait in memory to be sent again.
   package var waiting: Int { retries.count }
-  /// Notifications of one app between poll and end.
+  /// Notifications of one app between poll and settlement; `nil`: of no known app.
+  package func unsettled(of app: AppIndex?) -> Int { pushes.countInUse(of: app) }
+  /// Notifications of one app between poll and end: what its cap bounds.
   package func inFlight(of app: AppIndex) -> Int { health[Int(app.value)].inFlight }
   /// Whether the app's breaker is open: it cannot be reached, or its credentials are refused.
   package func isBroken(_ app: AppIndex) -> Bool { health[Int(app.value)].isBroken }
@@ -102,6 +104,9 @@ package struct DeliveryMachine: Sendable {
   package var assignedPartitions: [PartitionID] { partitions.assigned }
   /// Whether the consumer was told to pause the partition.
   package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
+
+  /// Whether no records are taken up because of what is in flight: in all, or of an app that the next record is for.
+  package var isIntakeHeld: Bool { isIntakeStopped || !waitingForRoom.isEmpty }
 
   /// How many more records may be polled now; 0 while the intake is paused.
   ///

@@ -44,11 +44,23 @@ struct PushSlab: Sendable {
   private(set) var places: [Push] = []
   private var free: [UInt32] = []
   private(set) var bytesInUse = 0
+  /// Of no known app, then of each app by its index.
+  private var countsByApp = [0]
 
   var countInUse: Int { places.count - free.count }
 
+  func countInUse(of app: AppIndex?) -> Int {
+    let row = Self.row(of: app)
+    return row < countsByApp.count ? countsByApp[row] : 0
+  }
+
+  private static func row(of app: AppIndex?) -> Int { app.map { Int($0.value) + 1 } ?? 0 }
+
   mutating func insert(_ push: consuming Push) -> PushSlot {
     bytesInUse += push.bytes
+    let row = Self.row(of: push.subject.app)
+    while countsByApp.count <= row { countsByApp.append(0) }
+    countsByApp[row] += 1
     if let index = free.popLast() {
       let generation = places[Int(index)].generation &+ 1
       push.generation = generation
@@ -78,6 +90,7 @@ struct PushSlab: Sendable {
   mutating func remove(_ slot: PushSlot) {
     let index = Int(slot.index)
     bytesInUse -= places[index].bytes
+    countsByApp[Self.row(of: places[index].subject.app)] -= 1
     places[index].state = .free
     places[index].subject.notification.storage = []
     places[index].subject.headers = []

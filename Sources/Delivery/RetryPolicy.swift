@@ -144,6 +144,17 @@ extension RetryPolicy.Cause {
     case .timedOut: self = .timedOut
     }
   }
+
+  /// What the last attempt of a notification that failed came to; `nil` for every other end.
+  init?(_ ending: Ending) {
+    guard case .failed(let failure) = ending else { return nil }
+    switch failure {
+    case .answered(let response): self.init(.answered(response))
+    case .notSent(let failure): self.init(.notSent(failure))
+    case .lost(let failure): self.init(.lost(failure))
+    case .timedOut: self = .timedOut
+    }
+  }
 }
 
 extension Duration {

@@ -104,7 +104,6 @@ package final class Service: Sendable {
       settings.apps.map { app in
         HealthState.App(name: app.name, fault: loader.faults.first { $0.app == app.name }?.text)
       })
-    registry.setApps(apps.names, configured: settings.apps.count)
 
     let inbox = OutcomeInbox()
     let lanes = try (0..<laneCount).map { index in
@@ -160,7 +159,8 @@ package final class Service: Sendable {
       limits: limits, retryPolicy: RetryPolicy(settings.delivery), apps: apps, topics: topics,
       deferredTopic: kafka.topics.deferred, seed: Randomness.seed())
     let observer = PipelineObserver(
-      metrics: registry.makeShard(), registry: registry, log: log, health: health, topics: topics, apps: apps)
+      metrics: registry.makeShard(), registry: registry, log: log, health: health, topics: topics, apps: apps,
+      maxInFlightPerApp: settings.delivery.maxInFlightPerApp)
     return try Pipeline(
       loop: loop, lanes: lanes, consumer: consumer,
       publisher: try Publisher(producer: producer, topics: kafka.topics), producer: producer, machine: machine,

@@ -92,8 +92,11 @@ struct HealthAnswerTests {
   ])
   func pathsLeadToTheirAnswers(method: String, target: String, status: Int) {
     let answer = EndpointRoutes.answer(
-      method: method, target: target,
-      metrics: { MetricsAnswer.answer(Registry(versions: .test).snapshot(), process: nil) }, health: { Self.state() })
+      EndpointRequest(target, method: method),
+      metrics: { format in
+        MetricsAnswer.answer(Registry(versions: .test).snapshot(), health: Self.state(), process: nil, as: format)
+      },
+      health: { Self.state() })
     #expect(answer.status == status)
     if status == 404 { for path in EndpointRoutes.paths { #expect(Self.body(answer).contains(path)) } }
     if status == 405 { #expect(answer.extraHeader?.name == "Allow") }

@@ -37,20 +37,31 @@ struct ReferenceFilesTests {
   func theNumberOfSeriesIsNotExceeded() throws {
     // Every number of three apps, two partitions and the process is above 0.
     let registry = Registry(versions: BuildVersions(martlet: "1", librdkafka: "2", nghttp2: "3", openssl: "4"))
-    registry.setApps(["a", "b", "c"], configured: 3)
+    registry.setApps(["a", "b", "c"], configured: 3, caps: [1, 2, 3])
     registry.setPartitions([
       PartitionSample(topic: "t", partition: 0, lag: 1, isPaused: false),
       PartitionSample(topic: "t", partition: 1, lag: 1, isPaused: true),
     ])
-    registry.setCertificates(
-      ["a", "b", "c"].map { CertificateSample(app: $0, validUntil: UnixTime(seconds: 1_800_000_000)) })
+    let token = TokenGauge()
+    token.note(issuedAt: UnixTime(seconds: 1_790_000_000))
+    registry.setCredentials(
+      ["a", "b", "c"].map {
+        CredentialSample(app: $0, validUntil: UnixTime(seconds: 1_800_000_000), token: token)
+      })
+    let health = HealthState(
+      now: Instant(nanoseconds: 0), loops: [], isConfigured: true, hasJoinedGroup: true, isDraining: false,
+      apps: ["a", "b", "c"].map { HealthState.App(name: $0, fault: nil) })
     var snapshot = registry.snapshot()
     for index in snapshot.appNumbers.indices { snapshot.appNumbers[index] = 1 }
     for index in snapshot.serviceNumbers.indices { snapshot.serviceNumbers[index] = 1 }
     let process = ProcessSample.now(startTime: UnixTime(seconds: 1))
-    let text = String(decoding: PrometheusText.render(snapshot, process: process), as: UTF8.self)
-    let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
-    // Requests that name no known app have no certificate.
-    #expect(series.count == MetricsReference.appSeries * 4 - 1 + 2 + MetricsReference.fixedSeries)
+    for format in MetricsFormat.allCases {
+      let text = String(
+        decoding: PrometheusText.render(snapshot, health: health, process: process, as: format), as: UTF8.self)
+      let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+      // Of requests that name no known app there are no facts.
+      let facts = MetricCatalogue.appFacts.count
+      #expect(series.count == MetricsReference.appSeries * 4 - facts + 2 + MetricsReference.fixedSeries)
+    }
   }
 }

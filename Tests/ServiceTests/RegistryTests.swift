@@ -20,12 +20,12 @@ struct RegistryTests {
     first.add(.attempts, app: AppIndex(0), 3)
     second.add(.attempts, app: AppIndex(0), 4)
     second.add(.attempts, app: AppIndex(1))
-    first.add(.notifications(.invalid), app: nil, 2)
+    first.add(.notifications(.invalid, .alert), app: nil, 2)
     first.add(.commits)
     let snapshot = registry.snapshot()
     #expect(snapshot.value(.attempts, app: AppIndex(0)) == 7)
     #expect(snapshot.value(.attempts, app: AppIndex(1)) == 1)
-    #expect(snapshot.value(.notifications(.invalid), app: nil) == 2)
+    #expect(snapshot.value(.notifications(.invalid, .alert), app: nil) == 2)
     #expect(snapshot.value(.commits) == 1)
   }
 
@@ -69,9 +69,10 @@ struct RegistryTests {
         let shard = registry.makeShard()
         group.addTask {
           for round in 0..<rounds {
-            shard.add(.notifications(.delivered), app: AppIndex(Int32(round % 64)))
+            shard.add(.notifications(.delivered, .alert), app: AppIndex(Int32(round % 64)))
             shard.add(.recordsConsumed)
-            shard.observe(.sendToAnswer, .milliseconds(3))
+            shard.observe(.sendToAnswer, app: AppIndex(Int32(round % 64)), .milliseconds(3))
+            shard.observe(.endToEnd, .milliseconds(3))
           }
         }
       }
@@ -86,10 +87,12 @@ struct RegistryTests {
       }
     }
     let snapshot = registry.snapshot()
-    let delivered = (0..<64).reduce(0) { $0 + snapshot.value(.notifications(.delivered), app: AppIndex($1)) }
+    let delivered = (0..<64).reduce(0) { $0 + snapshot.value(.notifications(.delivered, .alert), app: AppIndex($1)) }
     #expect(delivered == 4 * rounds)
     #expect(snapshot.value(.recordsConsumed) == 4 * rounds)
-    #expect(snapshot.count(.sendToAnswer) == 4 * rounds)
+    #expect(snapshot.buckets(.endToEnd).reduce(0, +) == UInt64(4 * rounds))
+    let answers = (0..<64).reduce(0) { $0 + snapshot.buckets(.sendToAnswer, app: AppIndex($1)).reduce(0, +) }
+    #expect(answers == UInt64(4 * rounds))
   }
 
   @Test
@@ -134,39 +137,48 @@ struct MetricCatalogueTests {
           #expect(place < length)
         }
       }
-      if length == ServiceSeries.rowLength {
-        for latency in Latency.allCases {
-          let first = ServiceSeries.histogram(latency)
-          for place in first...first + HistogramBuckets.count {
-            #expect(taken.insert(place).inserted && place < length)
-          }
-        }
-      }
     }
   }
 
   @Test
   func labelsStandWhereTheirNumbersAre() {
-    func label(_ families: [MetricFamily], _ name: String, _ place: Int) -> String? {
+    func label(_ families: [MetricFamily], _ name: String, _ place: Int) -> [String]? {
       guard let family = families.first(where: { $0.metric.name == "martlet_\(name)" }) else { return nil }
       return family.values[place - family.first]
     }
     for status in Ending.Status.allCases {
-      #expect(
-        label(MetricCatalogue.apps, "notifications_total", AppSeries.notifications(status).index) == status.rawValue)
+      for type in PushType.allCases {
+        #expect(
+          label(MetricCatalogue.apps, "notifications_total", AppSeries.notifications(status, type).index)
+            == [type.name, status.rawValue])
+      }
+    }
+    for cause in RetryPolicy.Cause.allCases {
+      #expect(label(MetricCatalogue.apps, "retries_total", AppSeries.retries(cause).index) == [cause.rawValue])
+      #expect(label(MetricCatalogue.apps, "failures_total", AppSeries.failures(cause).index) == [cause.rawValue])
     }
     for rule in InvalidRule.allCases {
       #expect(
-        label(MetricCatalogue.service, "requests_invalid_total", ServiceSeries.invalid(rule).index) == rule.rawValue)
+        label(MetricCatalogue.service, "requests_invalid_total", ServiceSeries.invalid(rule).index) == [rule.rawValue])
     }
     for topic in OutputTopic.allCases {
       #expect(
-        label(MetricCatalogue.service, "publications_total", ServiceSeries.publications(topic).index) == topic.label)
+        label(MetricCatalogue.service, "publications_total", ServiceSeries.publications(topic).index) == [topic.label])
     }
     #expect(
-      label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.badCollapseID).index) == "BadCollapseId")
+      label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.badCollapseID).index) == ["BadCollapseId"])
     #expect(
-      label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.unregistered).index) == "Unregistered")
-    #expect(label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.unknown).index) == "other")
+      label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.unregistered).index) == ["Unregistered"])
+    #expect(label(MetricCatalogue.apps, "rejections_total", AppSeries.rejections(.unknown).index) == ["other"])
+  }
+
+  @Test
+  func unitsAreNamedWhereTheyShould() {
+    for metric in MetricCatalogue.all {
+      for unit in ["seconds", "bytes"] where metric.name.contains("_\(unit)") {
+        #expect(metric.unit.rawValue == unit && metric.namedUnit == unit, "\(metric.name)")
+      }
+      if metric.unit == .seconds || metric.unit == .bytes { #expect(metric.namedUnit != nil, "\(metric.name)") }
+    }
   }
 }

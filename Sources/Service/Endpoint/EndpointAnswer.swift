@@ -18,24 +18,37 @@ package struct EndpointAnswer: Sendable, Equatable {
   }
 }
 
+/// What a request asks for, as far as answers depend on it.
+package struct EndpointRequest: Sendable {
+  package var method: String
+  /// With the query, which is ignored.
+  package var target: String
+  package var accept: String?
+
+  package init(_ target: String, method: String = "GET", accept: String? = nil) {
+    self.method = method
+    self.target = target
+    self.accept = accept
+  }
+}
+
 /// Which answer belongs to which path.
 package enum EndpointRoutes {
   package static let paths = ["/metrics", "/healthz", "/readyz"]
 
   /// - Parameters:
-  ///   - target: the request target, a query after the path included; it is ignored.
   ///   - metrics: called for `/metrics` alone.
   ///   - health: called for `/healthz` and `/readyz` alone.
   package static func answer(
-    method: String, target: String, metrics: () -> EndpointAnswer, health: () -> HealthState
+    _ request: EndpointRequest, metrics: (MetricsFormat) -> EndpointAnswer, health: () -> HealthState
   ) -> EndpointAnswer {
-    let path = target.prefix { $0 != "?" && $0 != "#" }
+    let path = request.target.prefix { $0 != "?" && $0 != "#" }
     guard paths.contains(String(path)) else {
       return .text(404, "Not found. There are:\n" + paths.map { "\($0)\n" }.joined())
     }
-    guard method == "GET" || method == "HEAD" else { return .text(405, "Only GET and HEAD.\n") }
+    guard request.method == "GET" || request.method == "HEAD" else { return .text(405, "Only GET and HEAD.\n") }
     switch path {
-    case "/metrics": return metrics()
+    case "/metrics": return metrics(MetricsFormat(accept: request.accept))
     case "/healthz": return HealthAnswer.live(health())
     default: return HealthAnswer.ready(health())
     }
@@ -45,8 +58,41 @@ package enum EndpointRoutes {
 /// The answer of `/metrics`.
 package enum MetricsAnswer {
   /// - Parameter process: what the kernel says of this process; `nil` where it says nothing.
-  package static func answer(_ snapshot: MetricSnapshot, process: ProcessSample?) -> EndpointAnswer {
+  package static func answer(
+    _ snapshot: MetricSnapshot, health: HealthState, process: ProcessSample?, as format: MetricsFormat
+  ) -> EndpointAnswer {
     EndpointAnswer(
-      status: 200, contentType: PrometheusText.contentType, body: PrometheusText.render(snapshot, process: process))
+      status: 200, contentType: format.contentType,
+      body: PrometheusText.render(snapshot, health: health, process: process, as: format))
+  }
+}
+
+extension MetricsFormat {
+  /// The format that a request's `Accept` wants (RFC 9110, section 12.5.1): OpenMetrics for whoever names it and wants it
+  /// no less than plain text; Prometheus' own format for everybody else, whatever they accept.
+  package init(accept: String?) {
+    var open = -1
+    var plain = -1
+    for range in (accept ?? "").split(separator: ",") {
+      let parts = range.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+      guard let type = parts.first else { continue }
+      let version = parts.first { $0.hasPrefix("version=") }?.dropFirst("version=".count) ?? ""
+      let quality = Self.thousandths(parts.first { $0.hasPrefix("q=") }?.dropFirst(2) ?? "1")
+      switch type {
+      case "application/openmetrics-text" where version.isEmpty || version == "1.0.0": open = max(open, quality)
+      case "text/plain" where version.isEmpty || version == "0.0.4": plain = max(plain, quality)
+      default: break
+      }
+    }
+    self = open > 0 && open >= plain ? .openMetrics : .prometheus
+  }
+
+  /// A quality value; one that is none counts as 0.
+  private static func thousandths(_ text: Substring) -> Int {
+    let digits = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let whole = Int(digits[0]), (0...1).contains(whole) else { return 0 }
+    let decimals = digits.count > 1 ? String(digits[1].prefix(3)) : ""
+    let padded = decimals + String(repeating: "0", count: 3 - decimals.count)
+    return min(1000, whole * 1000 + (Int(padded) ?? 0))
   }
 }

@@ -10,8 +10,12 @@ enum EndpointShell {
     let endpoint = Endpoint(host: settings.listen.host, port: settings.listen.port)
     return try HTTP1Responder.listen(on: loop, at: endpoint) { request in
       let answer = EndpointRoutes.answer(
-        method: request.method.rawValue, target: request.path,
-        metrics: { MetricsAnswer.answer(registry.snapshot(), process: ProcessSample.now(startTime: startTime)) },
+        EndpointRequest(request.path, method: request.method.rawValue, accept: request.header("accept")),
+        metrics: { format in
+          MetricsAnswer.answer(
+            registry.snapshot(), health: health.snapshot(at: ServiceClock.now().instant),
+            process: ProcessSample.now(startTime: startTime), as: format)
+        },
         health: { health.snapshot(at: ServiceClock.now().instant) })
       return HTTP1Response(
         status: UInt16(clamping: answer.status), contentType: answer.contentType,

@@ -1,6 +1,23 @@
 internal import Synchronization
 internal import Wire
 
+/// An app's certificate and its end.
+struct CertificateSample: Equatable, Sendable {
+  var app: String
+  var validUntil: UnixTime
+
+  init(app: String, validUntil: UnixTime) {
+    self.app = app
+    self.validUntil = validUntil
+  }
+
+  /// `nil` for credentials without a certificate.
+  init?(_ credential: CredentialSample) {
+    guard let validUntil = credential.validUntil else { return nil }
+    self.init(app: credential.app, validUntil: validUntil)
+  }
+}
+
 /// How near the end of a certificate is, from far to past.
 enum ExpiryStage: Int, Comparable, CaseIterable, Sendable {
   /// More than 30 days.

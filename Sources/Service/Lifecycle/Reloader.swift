@@ -47,9 +47,10 @@ actor Reloader {
     self.loader = loader
     self.runtimes = runtimes
     metrics = parts.registry.makeShard()
-    let certificates = Self.certificates(of: running.settings, runtimes)
-    parts.registry.setCertificates(certificates)
-    parts.expiry.check(certificates, at: ServiceClock.now().time)
+    let now = ServiceClock.now().time
+    Self.show(running.settings, runtimes, parts, at: now)
+    metrics.set(.lastReloadGood, to: 1)
+    metrics.set(.configuredAt, to: Int(now.seconds))
   }
 
   /// Waits for the reload before, then does this one.
@@ -71,6 +72,7 @@ actor Reloader {
 
   private func noteRefusal(_ problems: Int) {
     metrics.add(.reloadFailures)
+    metrics.set(.lastReloadGood, to: 0)
     parts.log.error(
       "reload_refused", "the new configuration cannot be used; the one in effect stays", [.count(problems)])
   }
@@ -103,6 +105,7 @@ actor Reloader {
       noteRefusal(refused.count)
       return .refused(refused.map { "\($0.app): \($0.text)" })
     }
+    metrics.set(.lastReloadGood, to: 1)
     guard !draft.plan.isEmpty else {
       parts.log.debug("reload_unchanged", "the configuration has not changed")
       return .unchanged
@@ -169,15 +172,24 @@ actor Reloader {
     settings.log.level = next.settings.log.level
     running = ConfigurationImage(settings: settings, contents: contents)
     parts.log.setLevel(settings.log.level)
-    let certificates = Self.certificates(of: settings, runtimes)
-    parts.registry.setCertificates(certificates)
-    parts.expiry.check(certificates, at: ServiceClock.now().time)
+    let now = ServiceClock.now().time
+    Self.show(settings, runtimes, parts, at: now)
+    metrics.set(.configuredAt, to: Int(now.seconds))
   }
 
-  private static func certificates(of settings: Settings, _ runtimes: [String: AppRuntime]) -> [CertificateSample] {
-    settings.apps.compactMap { app in
-      runtimes[app.name]?.validUntil.map { CertificateSample(app: app.name, validUntil: $0) }
+  /// Has metrics and warnings know the credentials of all apps that can use theirs.
+  private static func show(
+    _ settings: Settings, _ runtimes: [String: AppRuntime], _ parts: Parts, at now: UnixTime
+  ) {
+    let credentials = settings.apps.compactMap { app in
+      runtimes[app.name].map { runtime in
+        var sample = CredentialSample(app: app.name, validUntil: runtime.validUntil)
+        if case .token(let source) = runtime.credentials { sample.token = source.gauge }
+        return sample
+      }
     }
+    parts.registry.setCredentials(credentials)
+    parts.expiry.check(credentials.compactMap { CertificateSample($0) }, at: now)
   }
 
   private func note(_ plan: ReloadPlan) {

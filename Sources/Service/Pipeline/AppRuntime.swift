@@ -56,6 +56,8 @@ enum AppCredentials: Sendable {
 final class TokenSource: Sendable {
   private let state: Mutex<ProviderToken>
   private let key: SigningKey
+  /// What the metrics show of its tokens.
+  let gauge = TokenGauge()
 
   init(keyID: String, teamID: String, key: SigningKey, version: UInt32) {
     self.key = key
@@ -67,7 +69,9 @@ final class TokenSource: Sendable {
     state.withLock { state in
       if state.needsSigning(at: now) {
         // A failure leaves the old token in place, which may still be good; `isUsable` says so.
+        let before = state.current?.version
         try? state.sign(at: now) { try key.sign($0) }
+        if let signed = state.current, signed.version != before { gauge.note(issuedAt: signed.issuedAt) }
       }
       return state.isUsable(at: now) ? state.current : nil
     }

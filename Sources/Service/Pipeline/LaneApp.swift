@@ -78,7 +78,9 @@ final class LaneApp {
     if hasPending, !refreshToken() { returnPending(.credentials) }
     while hasPending, let id = pool.take(now: now) {
       switch send(pending[pendingHead].submission, on: id, now: now) {
-      case .sent: dropFirstPending()
+      case .sent:
+        lane.metrics.add(.openStreams, app: index)
+        dropFirstPending()
       // Others may have room; `roomAgain` brings this one back.
       case .full: pool.blocked(id, now: now)
       case .unusable: pool.retire(id, now: now)
@@ -122,7 +124,9 @@ final class LaneApp {
     while let action = pool.nextAction() {
       switch action {
       case .connect(let id): connect(id, now)
-      case .ping(let id): connection(id)?.client?.ping()
+      case .ping(let id):
+        connection(id)?.pingedAt = now
+        connection(id)?.client?.ping()
       case .drain(let id):
         connection(id)?.client?.drain()
         count(id, .draining)
@@ -264,6 +268,9 @@ final class LaneApp {
   }
 
   func pingAcknowledged(_ connection: LaneConnection) {
+    if let pingedAt = exchange(&connection.pingedAt, with: nil) {
+      lane.metrics.observe(.pingRoundTrip, lane.loop.now - pingedAt)
+    }
     pool.pingAcknowledged(connection.id, now: lane.loop.now)
     lane.touch(self)
   }
@@ -281,6 +288,7 @@ final class LaneApp {
   }
 
   private func report(_ request: LaneRequest, _ result: SendResult) {
+    lane.metrics.add(.openStreams, app: index, -1)
     lane.report(
       LaneOutcome(slot: request.slot, result: result, sentAt: request.sentAt, completedAt: lane.loop.now))
   }

@@ -13,6 +13,8 @@ final class LaneConnection: HTTP2ClientDelegate {
   var client: HTTP2Client?
   var sentNames = SentNames()
   var closeCause: CloseCause?
+  /// When a PING was sent that is not acknowledged yet.
+  var pingedAt: Instant?
   private var hasGoAway = false
   private var phase: ConnectionPhase? = .connecting
 

@@ -120,7 +120,7 @@ final class Pipeline: @unchecked Sendable {
     act(moment)
     commit(moment)
     endPhase(moment)
-    observer.note(&machine, consumer: consumer, outstanding: publisher.outstanding, at: moment)
+    observer.note(&machine, consumer: consumer, queued: publisher.queued, at: moment)
     scheduleNext(moment)
   }
 

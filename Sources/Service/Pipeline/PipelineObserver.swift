@@ -14,33 +14,39 @@ struct PipelineObserver {
   let log: Log
   let health: HealthBoard
   let topics: [String]
+  private let maxInFlightPerApp: Int
   private var apps: AppTable
   private var isAssigned = false
   private var paused: Set<PartitionID> = []
   private var committed: [PartitionID: Int64] = [:]
   private var lastSample: Instant?
-  /// What the gauges show, by app.
+  /// What the gauges show, of no known app, then by app.
   private var shownInFlight: [Int] = []
-  private var shownBytes = 0
 
-  init(metrics: MetricShard, registry: Registry, log: Log, health: HealthBoard, topics: [String], apps: AppTable) {
+  /// - Parameter maxInFlightPerApp: the cap of apps that have none of their own.
+  init(
+    metrics: MetricShard, registry: Registry, log: Log, health: HealthBoard, topics: [String], apps: AppTable,
+    maxInFlightPerApp: Int
+  ) {
     self.metrics = metrics
     self.registry = registry
     self.log = log
     self.health = health
     self.topics = topics
     self.apps = apps
+    self.maxInFlightPerApp = maxInFlightPerApp
+    registry.setApps(apps.names, configured: apps.active.count, caps: apps.caps(default: maxInFlightPerApp))
   }
 
   /// The apps have changed.
   mutating func update(_ update: AppsUpdate) {
     apps = update.table
-    registry.setApps(apps.names, configured: apps.active.count)
+    registry.setApps(apps.names, configured: apps.active.count, caps: apps.caps(default: maxInFlightPerApp))
     health.updateApps(update.health, unchanged: update.unchanged)
   }
 
   /// Takes the machine's events and counts.
-  mutating func note(_ machine: inout DeliveryMachine, consumer: Consumer, outstanding: Int, at moment: Moment) {
+  mutating func note(_ machine: inout DeliveryMachine, consumer: Consumer, queued: Int, at moment: Moment) {
     for event in machine.events { note(event) }
     machine.events.removeAll(keepingCapacity: true)
     note(machine.tally)
@@ -48,6 +54,7 @@ struct PipelineObserver {
     if let lastSample, moment.instant - lastSample < Self.samplePeriod { return }
     lastSample = moment.instant
     sample(machine, consumer)
+    metrics.set(.producerQueue, to: queued)
   }
 
   private func note(_ event: DeliveryEvent) {
@@ -56,12 +63,15 @@ struct PipelineObserver {
     case .attempted(let attempt):
       metrics.add(.attempts, app: attempt.app)
       if let age = attempt.recordToSend { metrics.observe(.recordToSend, age) }
-      if let time = attempt.sendToAnswer { metrics.observe(.sendToAnswer, time) }
-    case .settled(let age): metrics.observe(.endToEnd, age)
+      if let time = attempt.sendToAnswer { metrics.observe(.sendToAnswer, app: attempt.app, time) }
+    case .settled(let age, let sinceEnd):
+      metrics.observe(.endToEnd, age)
+      metrics.observe(.answerToSettled, sinceEnd)
     case .retried(let app, let cause):
       metrics.add(.retries(cause), app: app)
       if cause == .lost || cause == .timedOut { metrics.add(.resent, app: app) }
     case .parked(let app): metrics.add(.deferred, app: app)
+    case .unparked(let app): metrics.add(.undeferred, app: app)
     case .breaker(let app, let change): note(change, of: app)
     case .environment(let app, let change): note(change, of: app)
     case .publicationRefused(let topic, let source, let text, let isFinal):
@@ -85,7 +95,8 @@ struct PipelineObserver {
   }
 
   private func note(_ finished: DeliveryEvent.Finished) {
-    metrics.add(.notifications(finished.status), app: finished.app)
+    metrics.add(.notifications(finished.status, finished.pushType), app: finished.app)
+    if let cause = finished.cause { metrics.add(.failures(cause), app: finished.app) }
     if finished.status == .rejected { metrics.add(.rejections(finished.reason ?? .unknown), app: finished.app) }
     if let rule = finished.rule {
       metrics.add(.invalid(rule))
@@ -138,21 +149,24 @@ struct PipelineObserver {
     metrics.add(.publications(.deferred), tally.stored.deferred)
     metrics.add(.unknownFields, tally.unknownFields)
     metrics.add(.recordsSkipped, tally.alreadySettled + tally.known)
+    metrics.add(.abandoned, tally.abandoned)
   }
 
   // MARK: Gauges
 
   private mutating func sample(_ machine: DeliveryMachine, _ consumer: Consumer) {
-    while shownInFlight.count < apps.count { shownInFlight.append(0) }
-    for index in 0..<apps.count {
-      let app = AppIndex(Int32(index))
-      let value = machine.inFlight(of: app)
-      guard value != shownInFlight[index] else { continue }
-      metrics.add(.inFlight, app: app, value - shownInFlight[index])
-      shownInFlight[index] = value
+    while shownInFlight.count < apps.count + 1 { shownInFlight.append(0) }
+    for row in 0..<apps.count + 1 {
+      let app = row == 0 ? nil : AppIndex(Int32(row - 1))
+      let value = machine.unsettled(of: app)
+      // Rows of apps that were never used are not made for a zero.
+      guard value != shownInFlight[row] else { continue }
+      metrics.set(.inFlight, app: app, to: value)
+      shownInFlight[row] = value
     }
-    metrics.add(.bytesInFlight, machine.inFlightBytes - shownBytes)
-    shownBytes = machine.inFlightBytes
+    metrics.set(.bytesInFlight, to: machine.inFlightBytes)
+    metrics.set(.waiting, to: machine.waiting)
+    metrics.set(.intakeHeld, to: machine.isIntakeHeld ? 1 : 0)
     registry.setPartitions(
       machine.assignedPartitions.map { id in
         PartitionSample(
@@ -185,11 +199,9 @@ struct PipelineObserver {
   mutating func began(_ id: PartitionID, at offset: Int64?) { committed[id] = offset ?? 0 }
 
   mutating func committed(_ result: CommitResult, failed: [PartitionID]) {
+    metrics.add(.commits)
     for entry in result.entries where entry.error == nil { committed[entry.partition] = entry.offset }
-    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else {
-      metrics.add(.commits)
-      return
-    }
+    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else { return }
     metrics.add(.commitFailures)
     log.warning(
       "commit_failed", "offsets were not committed; the next commit says them again",
@@ -197,6 +209,7 @@ struct PipelineObserver {
   }
 
   func commitNotSent(_ error: KafkaError) {
+    metrics.add(.commits)
     metrics.add(.commitFailures)
     log.warning("commit_failed", "a commit could not be sent", [.cause(CauseText(error.description))])
   }
@@ -207,6 +220,16 @@ struct PipelineObserver {
   }
 
   private func name(_ id: PartitionID) -> String { topics[Int(id.topic)] }
+}
+
+extension AppTable {
+  /// How many notifications of each app may be in flight, by index; `nil` for those that were removed.
+  func caps(default cap: Int) -> [Int?] {
+    (0..<count).map { index in
+      let app = AppIndex(Int32(index))
+      return isRemoved(app) ? nil : maxInFlight(of: app) ?? cap
+    }
+  }
 }
 
 extension TokenEventReason {

@@ -29,7 +29,10 @@ struct Publisher: ~Copyable {
   var isBlocked: Bool { !backlog.isEmpty }
   /// Whether nothing is on its way to Kafka.
   var isIdle: Bool { backlog.isEmpty && producer.outstanding == 0 }
-  var outstanding: Int { producer.outstanding }
+  /// Records that Kafka has not acknowledged, those that wait for room among them.
+  var queued: Int {
+    backlog.reduce(producer.outstanding - next.item) { $0 + $1.items.count }
+  }
 
   /// Produces an outbox and leaves it empty.
   mutating func publish(_ outbox: inout Outbox) {

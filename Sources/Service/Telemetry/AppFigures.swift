@@ -18,8 +18,8 @@ extension MetricSnapshot {
   package func figures(ofApp index: Int) -> AppFigures {
     let app = AppIndex(Int32(index))
     return AppFigures(
-      delivered: value(.notifications(.delivered), app: app), rejected: value(.notifications(.rejected), app: app),
-      expired: value(.notifications(.expired), app: app), failed: value(.notifications(.failed), app: app),
+      delivered: ended(.delivered, app: app), rejected: ended(.rejected, app: app),
+      expired: ended(.expired, app: app), failed: ended(.failed, app: app),
       retries: RetryPolicy.Cause.allCases.reduce(0) { $0 + value(.retries($1), app: app) },
       inFlight: value(.inFlight, app: app), openConnections: value(.connections(.open), app: app))
   }

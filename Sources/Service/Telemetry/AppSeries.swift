@@ -9,7 +9,7 @@ package struct AppSeries: Hashable, Sendable {
   @inlinable init(_ index: Int) { self.index = index }
 
   /// Numbers in a row, room for growth among them.
-  package static let rowLength = 128
+  package static let rowLength = 256
 
   package static let attempts = AppSeries(0)
   /// A notification that may reach APNs a second time: the first attempt's fate is not known.
@@ -18,24 +18,24 @@ package struct AppSeries: Hashable, Sendable {
   package static let inFlight = AppSeries(2)
   package static let connectionsOpened = AppSeries(3)
   package static let goAways = AppSeries(4)
-  package static let providerTokens = AppSeries(5)
-  package static let deferred = AppSeries(6)
+  package static let deferred = AppSeries(5)
+  /// Parked requests that were taken up again.
+  package static let undeferred = AppSeries(6)
   /// A gauge: 1 while most of the app's tokens are called bad.
   package static let suspect = AppSeries(7)
 
-  /// Notifications that ended, by status.
-  package static func notifications(_ status: Ending.Status) -> AppSeries {
-    switch status {
-    case .delivered: AppSeries(8)
-    case .rejected: AppSeries(9)
-    case .expired: AppSeries(10)
-    case .failed: AppSeries(11)
-    case .invalid: AppSeries(12)
-    }
+  /// A gauge: requests on connections that have no answer yet.
+  package static let openStreams = AppSeries(8)
+
+  /// Notifications that ended, by push type and status.
+  package static func notifications(_ status: Ending.Status, _ type: PushType) -> AppSeries {
+    AppSeries(128 + Int(type.rawValue) * 5 + status.ordinal)
   }
 
   /// Notifications that go out again, by cause.
   package static func retries(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(16 + cause.ordinal) }
+  /// Notifications whose attempts ran out, by what the last one came to.
+  package static func failures(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(24 + cause.ordinal) }
   /// A gauge.
   package static func connections(_ state: ConnectionPhase) -> AppSeries { AppSeries(32 + Int(state.rawValue)) }
   /// Connections that ended, by cause.
@@ -44,6 +44,15 @@ package struct AppSeries: Hashable, Sendable {
   package static func invalidTokens(_ reason: TokenEventReason) -> AppSeries { AppSeries(48 + Int(reason.rawValue)) }
   /// Notifications that APNs refused for good, by reason.
   package static func rejections(_ reason: Reason) -> AppSeries { AppSeries(64 + Int(reason.rawValue)) }
+
+  /// The buckets of a histogram begin here; its sum follows them.
+  static func histogram(_ latency: AppLatency) -> AppSeries { AppSeries(192 + Int(latency.rawValue) * 32) }
+}
+
+/// The spans of time that are measured for each app.
+package enum AppLatency: UInt8, CaseIterable, Sendable {
+  /// From a request being handed to a connection to APNs' answer.
+  case sendToAnswer
 }
 
 /// Where in its life a connection to APNs is.
@@ -98,6 +107,19 @@ package enum TokenEventReason: UInt8, CaseIterable, Sendable {
     case .expiredToken: "ExpiredToken"
     case .badDeviceToken: "BadDeviceToken"
     case .deviceTokenNotForTopic: "DeviceTokenNotForTopic"
+    }
+  }
+}
+
+extension Ending.Status {
+  /// Its place among all.
+  var ordinal: Int {
+    switch self {
+    case .delivered: 0
+    case .rejected: 1
+    case .expired: 2
+    case .failed: 3
+    case .invalid: 4
     }
   }
 }

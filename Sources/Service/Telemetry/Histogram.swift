@@ -8,10 +8,11 @@ package enum HistogramBuckets {
     1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000, 60_000_000_000,
   ]
 
-  /// The bounds as Prometheus writes them, in seconds.
+  /// The bounds in seconds, as OpenMetrics wants them written. The older format has the same, so that a server that
+  /// changes from one format to the other finds the same series.
   static let labels = [
-    "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60",
-    "+Inf",
+    "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0",
+    "60.0", "+Inf",
   ]
 
   /// The bucket that a span falls into: the first whose bound is not below it.
@@ -39,4 +40,8 @@ package enum HistogramBuckets {
 
   /// Buckets, the open one included; the sum (in nanoseconds) lies behind them.
   static let count = 16
+  /// Buckets and sum.
+  static let numbers = count + 1
+  /// Buckets, sum and count.
+  static let series = count + 2
 }

@@ -53,15 +53,32 @@ package final class MetricShard: Sendable {
     unsafe Self.add(amount, to: service + series.index)
   }
 
-  /// Records one span. One that is negative, because two clocks differ, counts as none.
-  package func observe(_ latency: Latency, _ span: Duration) { observe(latency, nanoseconds: span.nanoseconds) }
+  /// Sets a gauge of an app, which no other thread's shard may touch.
+  package func set(_ series: AppSeries, app: AppIndex?, to value: Int) {
+    let row = Self.row(of: app)
+    precondition(series.index < AppSeries.rowLength)
+    let block = unsafe self.block(row / Self.blockLength)
+    unsafe block[row % Self.blockLength * AppSeries.rowLength + series.index]
+      .store(UInt64(bitPattern: Int64(value)), ordering: .relaxed)
+  }
 
-  /// Records one span, in nanoseconds.
-  package func observe(_ latency: Latency, nanoseconds: Int64) {
-    let nanoseconds = max(0, nanoseconds)
-    let first = ServiceSeries.histogram(latency)
-    unsafe Self.add(1, to: service + (first + HistogramBuckets.index(nanoseconds: nanoseconds)))
-    unsafe Self.add(Int(nanoseconds), to: service + (first + HistogramBuckets.count))
+  /// Sets a gauge of the service, which no other thread's shard may touch.
+  package func set(_ series: ServiceSeries, to value: Int) {
+    precondition(series.index < ServiceSeries.rowLength)
+    unsafe service[series.index].store(UInt64(bitPattern: Int64(value)), ordering: .relaxed)
+  }
+
+  /// Records one span. One that is negative, because two clocks differ, counts as none.
+  package func observe(_ latency: Latency, _ span: Duration) {
+    unsafe Self.observe(span.nanoseconds, at: service + ServiceSeries.histogram(latency).index)
+  }
+
+  /// Records one span of an app.
+  package func observe(_ latency: AppLatency, app: AppIndex?, _ span: Duration) {
+    let row = Self.row(of: app)
+    let block = unsafe self.block(row / Self.blockLength)
+    let place = row % Self.blockLength * AppSeries.rowLength + AppSeries.histogram(latency).index
+    unsafe Self.observe(span.nanoseconds, at: block + place)
   }
 
   /// Adds this shard's numbers to `totals`: row after row, the first for unknown apps.
@@ -92,6 +109,12 @@ package final class MetricShard: Sendable {
     // Releasing: whoever sees the address sees the zeros too.
     unsafe blocks[index].store(UInt(bitPattern: block), ordering: .releasing)
     return unsafe block
+  }
+
+  private static func observe(_ nanoseconds: Int64, at buckets: UnsafeMutablePointer<Atomic<UInt64>>) {
+    let nanoseconds = max(0, nanoseconds)
+    unsafe add(1, to: buckets + HistogramBuckets.index(nanoseconds: nanoseconds))
+    unsafe add(Int(nanoseconds), to: buckets + HistogramBuckets.count)
   }
 
   /// The one writer may read and write back in two steps.

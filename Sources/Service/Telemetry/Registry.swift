@@ -1,3 +1,4 @@
+internal import APNs
 package import Delivery
 internal import Synchronization
 package import Wire
@@ -18,14 +19,40 @@ package struct PartitionSample: Sendable {
   }
 }
 
-/// An app's certificate as the endpoint shows it.
-package struct CertificateSample: Equatable, Sendable {
+/// An app's credentials as the endpoint shows them: a certificate, or the provider tokens of a key.
+package struct CredentialSample: Sendable {
   package var app: String
-  package var validUntil: UnixTime
+  package var validUntil: UnixTime?
+  package var token: TokenGauge?
 
-  package init(app: String, validUntil: UnixTime) {
+  package init(app: String, validUntil: UnixTime? = nil, token: TokenGauge? = nil) {
     self.app = app
     self.validUntil = validUntil
+    self.token = token
+  }
+}
+
+/// What the endpoint shows of a key's provider tokens. Any thread, and nobody waits for anybody.
+package final class TokenGauge: Sendable {
+  private let signed = Atomic<Int>(0)
+  /// Milliseconds since 1970; 0 while there is no token.
+  private let issued = Atomic<Int64>(0)
+
+  package init() {}
+
+  /// A token was signed.
+  package func note(issuedAt time: UnixTime) {
+    issued.store(time.milliseconds, ordering: .relaxed)
+    signed.add(1, ordering: .relaxed)
+  }
+
+  /// Tokens signed so far.
+  package var count: Int { signed.load(ordering: .relaxed) }
+
+  /// When the one in use was signed.
+  package var issuedAt: UnixTime? {
+    let time = issued.load(ordering: .relaxed)
+    return time == 0 ? nil : UnixTime(milliseconds: time)
   }
 }
 
@@ -50,9 +77,10 @@ package final class Registry: Sendable {
     var shards: [MetricShard] = []
     /// By app index; names stay when an app is removed, since its numbers do.
     var apps: [String] = []
+    var caps: [Int?] = []
     var configuredApps = 0
     var partitions: [PartitionSample] = []
-    var certificates: [CertificateSample] = []
+    var credentials: [CredentialSample] = []
   }
 
   private let state = Mutex(State())
@@ -69,11 +97,14 @@ package final class Registry: Sendable {
 
   /// Tells the names of all apps, in the order of their indices, removed ones included.
   ///
-  /// - Parameter configured: how many of them the configuration holds now.
-  package func setApps(_ names: [String], configured: Int) {
+  /// - Parameters:
+  ///   - configured: how many of them the configuration holds now.
+  ///   - caps: how many notifications of each may be in flight; `nil` for removed ones.
+  package func setApps(_ names: [String], configured: Int, caps: [Int?] = []) {
     state.withLock {
       $0.apps = names
       $0.configuredApps = configured
+      $0.caps = caps
     }
   }
 
@@ -82,9 +113,9 @@ package final class Registry: Sendable {
     state.withLock { $0.partitions = partitions }
   }
 
-  /// Tells the certificates of all apps that have one.
-  package func setCertificates(_ certificates: [CertificateSample]) {
-    state.withLock { $0.certificates = certificates }
+  /// Tells the credentials of all apps that can use theirs.
+  package func setCredentials(_ credentials: [CredentialSample]) {
+    state.withLock { $0.credentials = credentials }
   }
 
   /// The numbers of this moment, summed over all threads.
@@ -92,8 +123,8 @@ package final class Registry: Sendable {
     // Taken out under the lock, summed outside it.
     let state = state.withLock { $0 }
     var snapshot = MetricSnapshot(
-      apps: state.apps, configuredApps: state.configuredApps, partitions: state.partitions,
-      certificates: state.certificates, versions: versions)
+      apps: state.apps, caps: state.caps, configuredApps: state.configuredApps, partitions: state.partitions,
+      credentials: state.credentials, versions: versions)
     for shard in state.shards {
       shard.addApps(to: &snapshot.appNumbers, rows: state.apps.count + 1)
       shard.addService(to: &snapshot.serviceNumbers)
@@ -106,22 +137,24 @@ package final class Registry: Sendable {
 package struct MetricSnapshot: Sendable {
   /// By app index.
   package var apps: [String]
+  package var caps: [Int?]
   package var configuredApps: Int
   package var partitions: [PartitionSample]
-  package var certificates: [CertificateSample]
+  package var credentials: [CredentialSample]
   package var versions: BuildVersions
   /// Row after row, the first for unknown apps.
   var appNumbers: [UInt64]
   var serviceNumbers: [UInt64]
 
   init(
-    apps: [String], configuredApps: Int, partitions: [PartitionSample], certificates: [CertificateSample] = [],
-    versions: BuildVersions
+    apps: [String], caps: [Int?], configuredApps: Int, partitions: [PartitionSample],
+    credentials: [CredentialSample], versions: BuildVersions
   ) {
     self.apps = apps
+    self.caps = caps
     self.configuredApps = configuredApps
     self.partitions = partitions
-    self.certificates = certificates
+    self.credentials = credentials
     self.versions = versions
     self.appNumbers = Array(repeating: 0, count: (apps.count + 1) * AppSeries.rowLength)
     self.serviceNumbers = Array(repeating: 0, count: ServiceSeries.rowLength)
@@ -136,9 +169,21 @@ package struct MetricSnapshot: Sendable {
   /// A number of the service.
   package func value(_ series: ServiceSeries) -> Int { Int(Int64(bitPattern: serviceNumbers[series.index])) }
 
-  /// How many spans were recorded.
-  package func count(_ latency: Latency) -> Int {
-    let first = ServiceSeries.histogram(latency)
-    return serviceNumbers[first..<first + HistogramBuckets.count].reduce(0) { $0 + Int($1) }
+  /// The spans that were recorded, by bucket.
+  package func buckets(_ latency: Latency) -> [UInt64] {
+    let first = ServiceSeries.histogram(latency).index
+    return Array(serviceNumbers[first..<first + HistogramBuckets.count])
+  }
+
+  /// The same of an app.
+  package func buckets(_ latency: AppLatency, app: AppIndex?) -> [UInt64] {
+    let first = MetricShard.row(of: app) * AppSeries.rowLength + AppSeries.histogram(latency).index
+    guard first + HistogramBuckets.count <= appNumbers.count else { return [] }
+    return Array(appNumbers[first..<first + HistogramBuckets.count])
+  }
+
+  /// Notifications of an app that ended with a status, of all push types.
+  package func ended(_ status: Ending.Status, app: AppIndex?) -> Int {
+    PushType.allCases.reduce(0) { $0 + value(.notifications(status, $1), app: app) }
   }
 }

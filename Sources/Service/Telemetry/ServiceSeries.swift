@@ -28,6 +28,18 @@ package struct ServiceSeries: Hashable, Sendable {
   package static let draining = ServiceSeries(12)
   /// Errors that librdkafka reported, apart from failed commits and publications.
   package static let kafkaErrors = ServiceSeries(13)
+  /// Notifications let go without an end.
+  package static let abandoned = ServiceSeries(14)
+  /// A gauge: notifications that wait in memory to be sent again.
+  package static let waiting = ServiceSeries(15)
+  /// A gauge: 1 while too much is in flight to take up more.
+  package static let intakeHeld = ServiceSeries(16)
+  /// A gauge: records handed to Kafka's client, or waiting for room there, that have no receipt.
+  package static let producerQueue = ServiceSeries(17)
+  /// A gauge: 1 unless the last reload was refused.
+  package static let lastReloadGood = ServiceSeries(18)
+  /// A gauge, in seconds since 1970: when the configuration in effect was loaded.
+  package static let configuredAt = ServiceSeries(19)
 
   /// Requests that broke the contract, by rule.
   package static func invalid(_ rule: InvalidRule) -> ServiceSeries { ServiceSeries(32 + rule.ordinal) }
@@ -39,17 +51,19 @@ package struct ServiceSeries: Hashable, Sendable {
   }
 
   /// The buckets of a histogram begin here; its sum follows them.
-  static func histogram(_ latency: Latency) -> Int { 96 + Int(latency.rawValue) * 32 }
+  static func histogram(_ latency: Latency) -> ServiceSeries { ServiceSeries(96 + Int(latency.rawValue) * 32) }
 }
 
-/// The spans of time that are measured.
+/// The spans of time that are measured for the service as a whole.
 package enum Latency: UInt8, CaseIterable, Sendable {
   /// From the record's timestamp to the request being handed to a connection.
   case recordToSend
-  /// From there to APNs' answer.
-  case sendToAnswer
+  /// From the last answer, or the decision that there will be none, to the result being acknowledged by Kafka.
+  case answerToSettled
   /// From the record's timestamp to the result being acknowledged by Kafka.
   case endToEnd
+  /// From a PING to its acknowledgement.
+  case pingRoundTrip
 }
 
 extension OutputTopic {
