@@ -1,4 +1,4 @@
-package import Wire
+internal import Wire
 
 /// The two text formats of metrics: Prometheus' own, version 0.0.4 ("Exposition formats"), and OpenMetrics 1.0.
 ///
