@@ -83,9 +83,12 @@ class Rendered:
         return [self.pod, *(each["spec"] for each in self.all("Pod"))]
 
     @property
+    def rules(self) -> list[dict]:
+        return [rule for group in self.one("PrometheusRule")["spec"]["groups"] for rule in group["rules"]]
+
+    @property
     def alerts(self) -> list[dict]:
-        (group,) = self.one("PrometheusRule")["spec"]["groups"]
-        return group["rules"]
+        return [rule for rule in self.rules if "alert" in rule]
 
 
 @functools.cache

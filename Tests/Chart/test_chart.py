@@ -99,7 +99,12 @@ def test_the_package_renders_as_the_directory_does(tmp_path):
         assert packed.render(given, name="demo", namespace=NAMESPACE) == chart().render(
             given, name="demo", namespace=NAMESPACE
         )
-        assert sorted(each["name"] for each in packed.files) == [".helmignore", "README.md", "dashboards/martlet.json"]
+        assert sorted(each["name"] for each in packed.files) == [
+            ".helmignore",
+            "README.md",
+            "dashboards/martlet.json",
+            "rules/martlet.yaml",
+        ]
 
 
 # Values, their schema, and the documentation

@@ -3,6 +3,8 @@
 import json
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -61,9 +63,37 @@ def test_the_service_takes_its_configuration_with_the_key_that_the_look_alike_ma
     assert (report["ok"], report["problems"], report["apps"]) == (True, [], 1)
 
 
-def test_prometheus_takes_its_configuration():
-    path = ROOT / "deploy" / "compose" / "prometheus.yaml"
+def test_prometheus_takes_its_configuration_and_the_rules(tmp_path):
+    mounts = dict(each.split(":")[:2] for each in SERVICES["prometheus"]["volumes"])
+    inside = {target: ROOT / source for source, target in mounts.items() if source.startswith(".")}
+    text = inside.pop("/etc/prometheus/prometheus.yml").read_text(encoding="utf-8")
+    for target, source in inside.items():
+        assert target in text
+        text = text.replace(target, str(source))
+    path = tmp_path / "prometheus.yaml"
+    path.write_text(text)
     checked = subprocess.run(["promtool", "check", "config", path], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    (job,) = yaml.safe_load(path.read_text(encoding="utf-8"))["scrape_configs"]
-    assert job["static_configs"] == [{"targets": ["martlet:9464"]}]
+    assert "rules found" in checked.stdout
+    # The rules look for the job of this name.
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    assert job == {"job_name": "martlet", "static_configs": [{"targets": ["martlet:9464"]}]}
+
+
+def test_compose_itself_takes_the_file():
+    """Its own program, which needs no engine to read a file."""
+    program = Path(sys.executable).with_name("docker-compose")
+    command = [program, "--project-directory", ROOT, "--file", ROOT / "compose.yaml", "config", "--format", "json"]
+    read = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert read.returncode == 0, read.stderr
+    assert not read.stderr, read.stderr
+    assert set(json.loads(read.stdout)["services"]) == set(SERVICES)
+
+
+def test_compose_would_notice_a_key_that_it_does_not_know(tmp_path):
+    path = tmp_path / "compose.yaml"
+    path.write_text("services: {martlet: {image: martlet, helthcheck: {}}}")
+    program = Path(sys.executable).with_name("docker-compose")
+    read = subprocess.run([program, "--file", path, "config"], capture_output=True, text=True, timeout=30, check=False)
+    assert read.returncode != 0
+    assert "helthcheck" in read.stderr
