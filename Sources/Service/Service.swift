@@ -170,6 +170,12 @@ package final class Service: Sendable {
   /// Where `/metrics` is, with the port that the kernel chose if 0 was asked for.
   package var endpointPort: UInt16 { responder.endpoint?.port ?? settings.http.listen.port }
 
+  /// Whether all loops turn, as `/healthz` has it.
+  package var isAlive: Bool { HealthAnswer.live(health.snapshot(at: ServiceClock.now().instant)).status == 200 }
+
+  /// How long `drain` may take: the drain timeout, then the last results, the last commit and the group's farewell.
+  package var longestDrain: Duration { settings.delivery.drainTimeout + .seconds(10) }
+
   /// Takes another configuration while traffic flows: apps that are new, changed or gone, and the level of the log.
   ///
   /// All or nothing: if one of the new or changed apps cannot be used, all goes on as it was. Reloads that are asked for

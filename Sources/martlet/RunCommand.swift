@@ -39,15 +39,22 @@ enum RunCommand {
     let watcher = ConfigurationWatcher(file: try arguments.required("config"), files: loaded.files, service: service)
     let watching = Task { await watcher.run() }
     defer { watching.cancel() }
+    let systemd = Systemd()
+    systemd?.ready("Metrics and health are at port \(service.endpointPort)")
+    let beating = Task { await systemd?.watch(service) }
+    defer { beating.cancel() }
     let listener = Task {
       for await request in signals {
         switch request {
         case .drain:
           watching.cancel()
+          systemd?.stopping(within: service.longestDrain)
           service.drain()
         // A reload must not keep the next signal waiting.
         case .reload:
           Task {
+            systemd?.reloading(at: ServiceClock.now())
+            defer { systemd?.ready("Metrics and health are at port \(service.endpointPort)") }
             guard await watcher.reload() == .unchanged else { return }
             log.info("reload_unchanged", "the configuration was read again and has not changed")
           }
