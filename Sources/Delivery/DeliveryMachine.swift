@@ -71,15 +71,17 @@ package struct DeliveryMachine: Sendable {
   /// - Parameters:
   ///   - topics: the names of the topics that are read, in the order in which `PartitionID.topic` counts.
   ///   - deferredTopic: the one among them that parked requests come back from.
+  ///   - output: how results and events are written.
   package init(
-    limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], deferredTopic: String?, seed: UInt64
+    limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], deferredTopic: String?,
+    output: OutputForm = OutputForm(), seed: UInt64
   ) {
     self.limits = limits
     self.retryPolicy = retryPolicy
     self.apps = apps
     self.topics = topics
     self.decoder = RequestDecoder(topics: topics, deferredTopic: deferredTopic)
-    self.encoder = ResultEncoder(topics: topics)
+    self.encoder = ResultEncoder(topics: topics, output: output)
     self.router = Router(laneCount: limits.lanes, lanesPerApp: limits.lanesPerApp)
     self.random = SeededRandom(seed: seed)
     self.submissions = Array(repeating: [], count: limits.lanes)

@@ -29,10 +29,14 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   case payloadTooLarge = "PayloadTooLarge"
   /// `tokens` has more than 1,000 items.
   case tooManyTokens = "TooManyTokens"
-  /// The `content-type` header names something else than `application/json`.
+  /// The `content-type` header, or a CloudEvent's `datacontenttype`, names something that is not read.
   case unsupportedContentType = "UnsupportedContentType"
   /// The channel is empty, over 256 bytes or not base64, or there is a token beside it.
   case badChannel = "BadChannel"
+  /// The value is no message of Protocol Buffers, has fields that the schema does not know, or names another message.
+  case malformedProtobuf = "MalformedProtobuf"
+  /// A CloudEvent lacks a required attribute or its data, or has another version than 1.0.
+  case badCloudEvent = "BadCloudEvent"
 }
 
 /// A broken rule, and what to tell people about it.

@@ -29,15 +29,43 @@ struct RecordWriter {
     return ByteRange(start, end)
   }
 
-  mutating func begin() {
+  /// Begins a value: the record's own object, or the event that has it as its data.
+  mutating func begin(_ output: OutputForm, _ event: OutputEvent?) {
     start = writer.beginDocument()
+    writer.beginObject()
+    guard output.cloudEvents == .structured, let event else { return }
+    attributes(of: event, dataContentType: OutputForm.jsonType)
+    writer.key("data")
     writer.beginObject()
   }
 
   /// - Returns: where the value lies in the arena.
-  mutating func end() -> ByteRange {
+  mutating func end(_ output: OutputForm) -> ByteRange {
+    if output.cloudEvents == .structured { writer.endObject() }
     writer.endObject()
     return ByteRange(start, writer.bytes.count)
+  }
+
+  /// Writes a value that is no JSON: as it is, or in base64 within the event that has it as its data.
+  mutating func write(_ value: [UInt8], _ output: OutputForm, _ event: OutputEvent?) -> ByteRange {
+    guard output.cloudEvents == .structured, let event else {
+      var arena = writer.take()
+      let start = arena.count
+      arena += value
+      writer = JSONWriter(appendingTo: arena)
+      return ByteRange(start, start + value.count)
+    }
+    start = writer.beginDocument()
+    writer.beginObject()
+    attributes(of: event, dataContentType: OutputForm.protobufType)
+    text("data_base64", Base64.encode(value.span))
+    writer.endObject()
+    return ByteRange(start, writer.bytes.count)
+  }
+
+  private mutating func attributes(of event: OutputEvent, dataContentType: String) {
+    for attribute in event.attributes { text(attribute.name, attribute.value) }
+    text("datacontenttype", dataContentType)
   }
 
   // MARK: Fields

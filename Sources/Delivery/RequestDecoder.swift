@@ -3,8 +3,8 @@ package import Wire
 
 /// The first stage: a record becomes a request, or an invalid one.
 ///
-/// Both forms of a request (fields as JSON, or as record headers with the payload as the value) are read into the
-/// same `RequestFields` and judged by the same rules. The value is scanned once and never copied: all that comes out
+/// All forms of a request (fields as JSON, as record headers with the payload as the value, or as Protobuf; plain or as
+/// a CloudEvent) are read into the same `RequestFields` and judged by the same rules. The value is scanned once and never copied: all that comes out
 /// are ranges into the record's own buffer. On the good path nothing is allocated but the array of a batch's tokens.
 ///
 /// A value type without a clock; one belongs to one thread.
@@ -32,7 +32,7 @@ package struct RequestDecoder: Sendable {
     var fields = RequestFields(form: .headers, tokenItems: exchange(&tokenItems, with: []))
     var checked: CheckedFields
     do {
-      try Self.read(&fields, value, &record.body)
+      try fields.read(value, of: &record.body)
       checked = try fields.check(in: record.body.storage.span, apps: apps)
     } catch {
       recycle(&fields)
@@ -72,31 +72,6 @@ package struct RequestDecoder: Sendable {
     return DerivedID.make(
       id: id, in: record.body.storage.span, topicName: topics.indices.contains(topic) ? topics[topic] : [],
       partition: partition.partition, offset: origin?.offset ?? record.offset)
-  }
-
-  /// Reads whichever form the record has, up to texts that are ready to be judged.
-  private static func read(
-    _ fields: inout RequestFields, _ value: ByteRange, _ body: inout RecordBody
-  ) throws(Violation) {
-    let contentType = fields.readHeaders(body.headers, of: body.storage.span)
-    let isHeaderForm = fields[.app].isGiven
-    if !isHeaderForm { fields = RequestFields(form: .json, tokenItems: fields.tokenItems) }
-    if let contentType, !RequestFields.isJSON(contentType, in: body.storage.span) {
-      let found = fields.shownText(contentType, in: body.storage.span)
-      throw Violation(.unsupportedContentType, "content-type: must be application/json; found \(found)")
-    }
-    if isHeaderForm {
-      try fields.readPayload(value, of: body.storage.span)
-    } else {
-      do {
-        try fields.readJSON(value, of: body.storage.span)
-      } catch {
-        // What was read before the text broke is not to be trusted.
-        fields = RequestFields(form: .json)
-        throw error
-      }
-      if fields.hasEscapes { fields.unescape(in: &body.storage) }
-    }
   }
 
   /// Gives the request the tokens of a batch. A malformed item spoils only itself; when all are malformed, so is the

@@ -1,10 +1,10 @@
 import Wire
 
-/// The fields of a request; both forms of it have the same ones, under names of their own.
+/// The fields of a request; all forms of it have the same ones, under names of their own.
 enum RequestField: UInt8, CaseIterable {
   case app, token, tokens, payload, pushType, priority, expiration, collapseID, id, topic, channel
 
-  /// Its key in the JSON form.
+  /// Its key in the JSON form, and its name in the schema of the Protobuf form.
   var key: String {
     switch self {
     case .app: "app"
@@ -76,6 +76,11 @@ struct FieldValue {
     self.range = range
   }
 
+  /// Bytes that should be UTF-8.
+  init(text range: ByteRange, in bytes: Span<UInt8>) {
+    self.init(kind: UTF8Text.isValid(bytes.extracting(range.indices)) ? .string : .brokenText, range: range)
+  }
+
   init(_ value: JSONValue) {
     switch value {
     case .string(let string):
@@ -90,10 +95,10 @@ struct FieldValue {
   }
 }
 
-/// All that one record says, in either form: the stretch between reading a form and judging the contract, so that the
+/// All that one record says, in any form: the stretch between reading a form and judging the contract, so that the
 /// rules are written once.
 struct RequestFields {
-  enum Form { case json, headers }
+  enum Form { case json, headers, protobuf }
 
   var form: Form
   private var values = InlineArray<11, FieldValue>(repeating: .absent)
@@ -118,7 +123,7 @@ struct RequestFields {
   }
 
   /// What the field is called in the form that the record has.
-  func name(of field: RequestField) -> String { form == .json ? field.key : field.header }
+  func name(of field: RequestField) -> String { form == .headers ? field.header : field.key }
 
   mutating func noteUnknown(_ key: ByteRange) {
     if unknownFields < 4 { unknownKeys[unknownFields] = key }
@@ -142,7 +147,7 @@ struct RequestFields {
     }
   }
 
-  private static func unescaped(_ value: FieldValue, in storage: inout [UInt8]) -> FieldValue {
+  static func unescaped(_ value: FieldValue, in storage: inout [UInt8]) -> FieldValue {
     let string = JSONString(range: value.range, hasEscapes: true)
     guard let range = try? JSONText.unescape(string, within: &storage) else {
       return FieldValue(kind: .brokenText, range: value.range)

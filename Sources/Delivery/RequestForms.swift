@@ -1,6 +1,6 @@
 import Wire
 
-/// Reads the two forms of a request into `RequestFields`. What the fields mean is not looked at here.
+/// Reads the JSON form and the header form of a request into `RequestFields`. What the fields mean is not looked at here.
 extension RequestFields {
   /// As many containers within each other as a payload may have, the payload itself counted: one less than the
   /// scanner's limit, because in the JSON form the request is around it.
@@ -27,23 +27,28 @@ extension RequestFields {
     var scanner = JSONScanner(bytes.extracting(value.indices), base: Int(value.start))
     let kind = try scanner.peekKind()
     if kind == .object {
-      try scanner.beginObject()
-      while let key = try scanner.nextKey() {
-        switch Self.field(key, in: bytes) {
-        case .tokens?:
-          try readTokens(&scanner)
-        case let field?:
-          self[field] = FieldValue(try scanner.value())
-        case nil:
-          noteUnknown(key.range)
-          try scanner.value()
-        }
-      }
+      try readMembers(&scanner, in: bytes)
     } else {
       try scanner.value()
     }
     try scanner.endDocument()
     return kind
+  }
+
+  /// Reads the object that comes next.
+  mutating func readMembers(_ scanner: inout JSONScanner, in bytes: Span<UInt8>) throws(JSONError) {
+    try scanner.beginObject()
+    while let key = try scanner.nextKey() {
+      switch Self.field(key, in: bytes) {
+      case .tokens?:
+        try readTokens(&scanner)
+      case let field?:
+        self[field] = FieldValue(try scanner.value())
+      case nil:
+        noteUnknown(key.range)
+        try scanner.value()
+      }
+    }
   }
 
   /// Reads the value of `tokens`; items beyond the contract's number are checked and counted only.
@@ -89,26 +94,32 @@ extension RequestFields {
   /// Reads the fields that are record headers. Names are compared without regard to case, as in HTTP; of duplicate
   /// headers the last one counts; a null value means the same as no header.
   ///
-  /// - Returns: The `content-type` header's value, if there is one.
-  mutating func readHeaders(_ headers: borrowing [RecordBody.Header], of bytes: Span<UInt8>) -> ByteRange? {
-    var contentType: ByteRange?
+  /// - Returns: What the headers say of the value.
+  mutating func readHeaders(_ headers: borrowing [RecordBody.Header], of bytes: Span<UInt8>) -> ContentHeaders {
+    var content = ContentHeaders()
     for index in headers.indices {
       let header = headers[index]
       if Self.matches(header.name, "content-type", in: bytes) {
-        contentType = header.value
+        content.type = header.value
       } else if let field = Self.field(header.name, in: bytes) {
         self[field] = Self.headerValue(header.value, of: field, in: bytes)
       } else if header.name.count > 5,
         Self.matches(ByteRange(start: header.name.start, end: header.name.start + 5), "apns-", in: bytes)
       {
         noteUnknown(header.name)
+      } else if ContentHeaders.isEventAttribute(header.name, in: bytes) {
+        var event = content.event ?? EventAttributes(isBinary: true)
+        event.note(header, in: bytes)
+        content.event = event
       }
     }
-    return contentType
+    return content
   }
 
-  /// Whether a header of that name is a field of the header form.
-  static func isField(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool { field(name, in: bytes) != nil }
+  /// Whether a header of that name belongs to the request: a field of the header form, or what the value is.
+  static func isField(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
+    field(name, in: bytes) != nil || ContentHeaders.isContent(name, in: bytes)
+  }
 
   /// Reads the payload of the header form, which is the whole value, white space around it included.
   mutating func readPayload(_ value: ByteRange, of bytes: Span<UInt8>) throws(Violation) {
@@ -126,11 +137,8 @@ extension RequestFields {
   private static func headerValue(_ value: ByteRange?, of field: RequestField, in bytes: Span<UInt8>) -> FieldValue {
     guard let value else { return .null }
     switch field {
-    case .priority, .expiration:
-      return FieldValue(kind: .number, range: value)
-    default:
-      let isText = UTF8Text.isValid(bytes.extracting(value.indices))
-      return FieldValue(kind: isText ? .string : .brokenText, range: value)
+    case .priority, .expiration: return FieldValue(kind: .number, range: value)
+    default: return FieldValue(text: value, in: bytes)
     }
   }
 
@@ -151,7 +159,7 @@ extension RequestFields {
   }
 
   /// Whether `range` spells `text`, which is in lower case, in any case.
-  private static func matches(_ range: ByteRange, _ text: String, in bytes: Span<UInt8>) -> Bool {
+  static func matches(_ range: ByteRange, _ text: String, in bytes: Span<UInt8>) -> Bool {
     guard range.count == text.utf8.count else { return false }
     var at = Int(range.start)
     for byte in text.utf8 {
@@ -159,18 +167,6 @@ extension RequestFields {
       at += 1
     }
     return true
-  }
-
-  // MARK: The content type
-
-  /// Whether a `content-type` header's value means JSON; parameters (`; charset=utf-8`) are tolerated.
-  static func isJSON(_ contentType: ByteRange, in bytes: Span<UInt8>) -> Bool {
-    var start = Int(contentType.start)
-    var end = start
-    while end < Int(contentType.end), bytes[end] != 0x3b { end += 1 }
-    while start < end, ASCII.isBlank(bytes[start]) { start += 1 }
-    while start < end, ASCII.isBlank(bytes[end - 1]) { end -= 1 }
-    return start == end || matches(ByteRange(start, end), "application/json", in: bytes)
   }
 }
 

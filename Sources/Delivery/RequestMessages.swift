@@ -34,7 +34,7 @@ extension RequestFields {
   func shown(_ value: FieldValue, in bytes: Span<UInt8>) -> String {
     switch value.kind {
     case .string, .brokenText: shownText(value.range, in: bytes)
-    case .number: form == .json ? Self.start(of: value.range, in: bytes) : shownText(value.range, in: bytes)
+    case .number: form == .headers ? shownText(value.range, in: bytes) : Self.start(of: value.range, in: bytes)
     case .absent, .null, .boolean, .object, .array: kindName(value)
     }
   }

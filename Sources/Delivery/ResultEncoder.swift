@@ -3,16 +3,20 @@ package import Wire
 
 /// The stage that publishes: what has ended, was parked or was never understood becomes a record for Kafka.
 ///
-/// Everything is appended to an `Outbox`: keys and values to its arena, and an item for each record. Values are valid
-/// UTF-8 JSON, whatever bytes the request has in its id or headers. Each kind has a shortened form, for the case that
+/// Everything is appended to an `Outbox`: keys and values to its arena, and an item for each record. Results and events
+/// are valid UTF-8 JSON, whatever bytes the request has in its id or headers, or what the `OutputForm` asks for. Each kind has a shortened form, for the case that
 /// Kafka refuses the full record as too large: without the request's headers, and a dead letter without its value.
 package struct ResultEncoder: Sendable {
   /// The names of the topics that are read, by `PartitionID.topic`.
   private let topics: [String]
+  private let output: OutputForm
 
-  /// - Parameter topics: the names of the topics that are read, in the order that `PartitionID.topic` counts in.
-  package init(topics: [String]) {
+  /// - Parameters:
+  ///   - topics: the names of the topics that are read, in the order that `PartitionID.topic` counts in.
+  ///   - output: how results and events are written.
+  package init(topics: [String], output: OutputForm = OutputForm()) {
     self.topics = topics
+    self.output = output
   }
 
   // MARK: Kinds of records
@@ -26,7 +30,27 @@ package struct ResultEncoder: Sendable {
   ) {
     var record = RecordWriter(&outbox)
     let key = record.key(subject.key ?? subject.id, of: subject)
-    record.begin()
+    let event = event(.result, subject, about: nil, completedAt)
+    let value: ByteRange
+    switch output.format {
+    case .json:
+      record.begin(output, event)
+      write(resultOf: subject, ending, completedAt, apps, to: &record)
+      value = record.end(output)
+    case .protobuf:
+      let message = ProtobufRecord.result(
+        of: subject, ending: ending, completedAt: completedAt, apps: apps, topicName: name(of: subject.source))
+      value = record.write(message, output, event)
+    }
+    record.finish(&outbox)
+    outbox.append(
+      .results, slot, key, value, of: isShortened ? nil : subject, extraHeaders: output.headers(event))
+  }
+
+  private func write(
+    resultOf subject: ResultSubject, _ ending: Ending, _ completedAt: UnixTime, _ apps: borrowing AppTable,
+    to record: inout RecordWriter
+  ) {
     record.id(of: subject)
     record.app(of: subject, apps)
     record.bytes("token", subject.notification.token, of: subject)
@@ -41,9 +65,6 @@ package struct ResultEncoder: Sendable {
     record.integer("requested_at", subject.requestedAt.milliseconds)
     record.integer("completed_at", completedAt.milliseconds)
     record.source(subject.source, name(of: subject.source))
-    let value = record.end()
-    record.finish(&outbox)
-    outbox.append(.results, slot, key, value, of: isShortened ? nil : subject)
   }
 
   /// The event about a token that APNs says is no longer good. Its key is the token exactly as it was received.
@@ -57,21 +78,45 @@ package struct ResultEncoder: Sendable {
   ) {
     var record = RecordWriter(&outbox)
     let key = record.key(subject.notification.token, of: subject)
-    record.begin()
-    record.bytes("token", subject.notification.token, of: subject)
-    record.app(of: subject, apps)
-    record.topic(of: subject, apps)
-    record.text("environment", subject.app.map { apps[$0].environment.rawValue })
-    record.text("reason", response.reasonText)
-    record.boolean("suspect", isSuspect)
-    record.integer("unregistered_at", response.timestamp?.milliseconds)
-    record.integer("requested_at", subject.requestedAt.milliseconds)
-    record.integer("detected_at", detectedAt.milliseconds)
-    record.id(of: subject)
-    record.source(subject.source, name(of: subject.source))
-    let value = record.end()
+    let event = event(.invalidToken, subject, about: subject.notification.token, detectedAt)
+    let value: ByteRange
+    switch output.format {
+    case .json:
+      record.begin(output, event)
+      record.bytes("token", subject.notification.token, of: subject)
+      record.app(of: subject, apps)
+      record.topic(of: subject, apps)
+      record.text("environment", subject.app.map { apps[$0].environment.rawValue })
+      record.text("reason", response.reasonText)
+      record.boolean("suspect", isSuspect)
+      record.integer("unregistered_at", response.timestamp?.milliseconds)
+      record.integer("requested_at", subject.requestedAt.milliseconds)
+      record.integer("detected_at", detectedAt.milliseconds)
+      record.id(of: subject)
+      record.source(subject.source, name(of: subject.source))
+      value = record.end(output)
+    case .protobuf:
+      let message = ProtobufRecord.invalidToken(
+        of: subject, response: response, isSuspect: isSuspect, detectedAt: detectedAt, apps: apps,
+        topicName: name(of: subject.source))
+      value = record.write(message, output, event)
+    }
     record.finish(&outbox)
-    outbox.append(.invalidTokens, slot, key, value, of: isShortened ? nil : subject)
+    outbox.append(
+      .invalidTokens, slot, key, value, of: isShortened ? nil : subject, extraHeaders: output.headers(event))
+  }
+
+  /// The event that the record is, if records are events.
+  /// - Parameter range: what it is about; `nil`: the request.
+  private func event(
+    _ kind: OutputEvent.Kind, _ subject: ResultSubject, about range: ByteRange?, _ time: UnixTime
+  ) -> OutputEvent? {
+    guard output.cloudEvents != .off else { return nil }
+    let about =
+      range.map { Bytes(subject.notification.storage, $0).text } ?? ProtobufRecord.idText(of: subject)
+    return OutputEvent(
+      kind: kind, origin: subject.source, topic: name(of: subject.source), source: output.source, subject: about,
+      time: time)
   }
 
   /// The dead letter of a record that broke the contract: its own key, value and headers, and ours, which say why.
@@ -145,6 +190,6 @@ extension Outbox {
     items.append(
       Publication(
         topic: topic, slot: slot, key: key, value: value, headerStorage: storage,
-        headers: OwnHeader.without(subject?.headers ?? [], in: storage), extraHeaders: extraHeaders))
+        headers: OwnHeader.without(subject?.headers ?? [], in: storage, topic: topic), extraHeaders: extraHeaders))
   }
 }

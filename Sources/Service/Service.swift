@@ -157,7 +157,7 @@ package final class Service: Sendable {
     limits.maxInFlightPerApp = settings.delivery.maxInFlightPerApp
     let machine = DeliveryMachine(
       limits: limits, retryPolicy: RetryPolicy(settings.delivery), apps: apps, topics: topics,
-      deferredTopic: kafka.topics.deferred, seed: Randomness.seed())
+      deferredTopic: kafka.topics.deferred, output: settings.output, seed: Randomness.seed())
     let observer = PipelineObserver(
       metrics: registry.makeShard(), registry: registry, log: log, health: health, topics: topics, apps: apps,
       maxInFlightPerApp: settings.delivery.maxInFlightPerApp)

@@ -17,7 +17,7 @@
 /// Each key must be followed by one value: `value()`, or `beginObject()` / `beginArray()` and the calls up to its end.
 /// Calls out of that order throw or give wrong tokens, but never trap. After an error the scanner is of no more use.
 package struct JSONScanner: ~Escapable {
-  /// The most containers within each other that `maxDepth` can ask for: one bit each in a word.
+  /// The most containers within each other that one `value()` can have: one bit each in a word.
   package static let deepest = 64
 
   let bytes: Span<UInt8>
@@ -32,13 +32,13 @@ package struct JSONScanner: ~Escapable {
 
   /// - Parameters:
   ///   - base: is added to all ranges that are returned: where `bytes` begins in the buffer that the ranges are for.
-  ///   - maxDepth: how many containers may be open at once; at most `deepest`.
+  ///   - maxDepth: how many containers may be open at once; in one `value()` never more than `deepest`.
   /// - Precondition: `base` and the text together are under 4 GiB.
   @_lifetime(copy bytes)
   package init(_ bytes: Span<UInt8>, base: Int = 0, maxDepth: Int = JSONScanner.deepest) {
     self.bytes = bytes
     self.base = base
-    self.maxDepth = min(maxDepth, Self.deepest)
+    self.maxDepth = maxDepth
   }
 
   /// Bytes read so far.
@@ -156,6 +156,7 @@ package struct JSONScanner: ~Escapable {
       // A value is due here.
       let byte = try nextByte()
       if byte == 0x7b || byte == 0x5b {
+        guard depth - outside < Self.deepest else { throw JSONError(.tooDeep, at: position) }
         try open()
         objects = objects << 1 | (byte == 0x7b ? 1 : 0)
         if try nextByte() == (byte == 0x7b ? 0x7d : 0x5d) {

@@ -23,7 +23,7 @@ private func payload(_ count: Int) -> String { #"{"a":""# + text(count - 8) + #"
 private func field(_ key: String, _ text: String) -> RequestSample { good.with(key, .text(text)) }
 private func number(_ key: String, _ digits: String) -> RequestSample { good.with(key, .number(digits)) }
 
-/// Both sides of every bound. Each is run in both forms.
+/// Both sides of every bound. Each is run in every form.
 let ruleCases: [RuleCase] = [
   RuleCase("a plain request", good, breaks: nil),
   RuleCase("no app", good.with("app", nil), breaks: .missingField),
@@ -159,6 +159,7 @@ private func nested(_ depth: Int) -> String {
 @Suite struct RequestRulesTests {
   @Test(arguments: ruleCases, RequestSample.Form.allCases)
   func `each rule holds in both forms`(_ test: RuleCase, _ form: RequestSample.Form) {
+    guard test.sample.fits(form) else { return }
     let bench = DecoderBench()
     switch bench.decode(test.sample.record(form)) {
     case .request: #expect(test.rule == nil)

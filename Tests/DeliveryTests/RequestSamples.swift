@@ -11,7 +11,8 @@ struct RequestSample {
     case raw(String)
   }
 
-  enum Form: CaseIterable { case json, headers }
+  /// `framed`: Protobuf as the serializers of a schema registry write it. The events are JSON.
+  enum Form: CaseIterable { case json, headers, protobuf, framed, structuredEvent, binaryEvent }
 
   /// By the keys of the JSON form.
   var fields: [(key: String, value: Value)] = [("app", .text("shop")), ("token", .text("ab12"))]
@@ -34,7 +35,53 @@ struct RequestSample {
     switch form {
     case .json: .sample(json, timestamp: timestamp)
     case .headers: .sample(payload ?? "", headers: headers, timestamp: timestamp)
+    case .protobuf:
+      .sample(
+        bytes: protobuf, headers: [("content-type", Array("application/x-protobuf".utf8))], timestamp: timestamp)
+    case .framed: .sample(bytes: [0, 0, 0, 1, 7, 0] + protobuf, timestamp: timestamp)
+    case .structuredEvent:
+      .sample(
+        #"{"specversion":"1.0","type":"t","source":"/s","id":"event-1","data":\#(json)}"#,
+        headers: [("content-type", Array("application/cloudevents+json; charset=UTF-8".utf8))], timestamp: timestamp)
+    case .binaryEvent:
+      .sample(
+        json, headers: Self.eventHeaders + [("content-type", Array("application/json".utf8))], timestamp: timestamp)
     }
+  }
+
+  static let eventHeaders: [(name: String, value: [UInt8]?)] = [
+    ("ce_specversion", Array("1.0".utf8)), ("ce_id", Array("event-1".utf8)), ("ce_source", Array("/s".utf8)),
+    ("ce_type", Array("t".utf8)),
+  ]
+
+  /// Whether the form has a way to say it: Protobuf has no fractions, and no numbers beyond 64 bits.
+  func fits(_ form: Form) -> Bool {
+    guard form == .protobuf || form == .framed else { return true }
+    return fields.allSatisfy { field in
+      switch field.value {
+      case .text: true
+      case .number(let digits): Int64(digits) != nil
+      case .raw: false
+      }
+    }
+  }
+
+  static let fieldNumbers = [
+    "app": 1, "token": 2, "tokens": 3, "payload": 4, "push_type": 5, "priority": 6, "expiration": 7,
+    "collapse_id": 8, "id": 9, "topic": 10, "channel": 11,
+  ]
+
+  private var protobuf: [UInt8] {
+    var writer = ProtobufWriter()
+    for field in fields {
+      guard let number = Self.fieldNumbers[field.key] else { continue }
+      switch field.value {
+      case .text(let text), .raw(let text): writer.string(number, text)
+      case .number(let digits): writer.integer(number, Int64(digits) ?? 0)
+      }
+    }
+    if let payload { writer.string(4, payload) }
+    return writer.take()
   }
 
   private var json: String {

@@ -1,3 +1,5 @@
+internal import Delivery
+
 /// A configuration with what stood in the files that its apps and its Kafka clients are made from: all that decides
 /// whether anything has to be made anew.
 struct ConfigurationImage: Sendable {
@@ -120,7 +122,9 @@ enum FixedSettings {
     setting("delivery.giveUpAfter", \.delivery.giveUpAfter),
     setting("delivery.proxy.host", \.delivery.proxy?.host), setting("delivery.proxy.port", \.delivery.proxy?.port),
     setting("delivery.proxy.usernameFile", \.delivery.proxy?.usernameFile),
-    setting("delivery.proxy.passwordFile", \.delivery.proxy?.passwordFile), setting("http.listen", \.http.listen),
+    setting("delivery.proxy.passwordFile", \.delivery.proxy?.passwordFile),
+    setting("output.format", \.output.format), setting("output.cloudEvents", \.output.cloudEvents),
+    setting("output.source", \.output.source), setting("http.listen", \.http.listen),
     setting("log.format", \.log.format),
   ]
 

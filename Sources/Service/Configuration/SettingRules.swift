@@ -22,6 +22,11 @@ extension SettingType where Value == String {
       && (!host.contains(":") || host.count { $0 == ":" } > 1)
   }
 
+  static let uriReference = text("a URI reference: printable ASCII without blanks and quotes", name: "URI") { text in
+    (1...255).contains(text.utf8.count)
+      && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !"\"<>\\^`{|}".utf8.contains($0) }
+  }
+
   static let bundleID = text("letters, digits, dots, hyphens and underscores", name: "bundle id") { id in
     (1...255).contains(id.utf8.count) && id.utf8.allSatisfy(isNameByte)
   }

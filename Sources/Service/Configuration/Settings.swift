@@ -6,6 +6,8 @@ package struct Settings: Sendable {
   /// In the order of the file, or of the file names.
   package var apps: [AppSettings] = []
   package var delivery = DeliverySettings()
+  /// `output`: how results and invalid-token events are written.
+  package var output = OutputForm()
   package var http = HTTPSettings()
   package var log = LogSettings()
 

@@ -1,3 +1,4 @@
+internal import Delivery
 internal import Glibc
 
 /// Settings that can be used, and what there is to say about them.
@@ -72,6 +73,7 @@ package enum SettingsLoader {
       .group("kafka", \.kafka, KafkaSettings.group).required,
       .apps,
       .group("delivery", \.delivery, DeliverySettings.group),
+      .group("output", \.output, OutputForm.group),
       .group("http", \.http, HTTPSettings.group),
       .group("log", \.log, LogSettings.group),
     ])

@@ -1,3 +1,5 @@
+internal import Delivery
+
 // Every setting, once: its key, its place in `Settings`, its bounds and its words. The default is the initial value
 // of the place. The loader and the reference both follow these tables.
 
@@ -242,6 +244,21 @@ extension BackoffSettings {
           found: "\(Quantity.text(backoff.initial)) and \(Quantity.text(backoff.max))", allowed: "initial up to max")
       }
     })
+}
+
+extension OutputForm {
+  static let group = SettingGroup(
+    defaults: OutputForm(),
+    fields: [
+      .value(
+        "format", \.format, .word(),
+        "What results and invalid-token events are written in: JSON, or the messages of `schemas/martlet.proto`."),
+      .value(
+        "cloudEvents", \.cloudEvents, .word(),
+        "Whether they are CloudEvents, and of which mode: the event around the record (`structured`), or its attributes "
+          + "as record headers (`binary`)."),
+      .value("source", \.source, .uriReference, "The `source` of these events."),
+    ])
 }
 
 extension HTTPSettings {
