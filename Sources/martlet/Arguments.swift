@@ -36,8 +36,12 @@ struct Arguments: Sendable {
   private mutating func take(
     _ word: String, rest: inout ArraySlice<String>, _ command: Command
   ) throws(UsageError) {
+    if word.count == 2, let flag = command.options.first(where: { $0.short == word.last }) {
+      values[flag.name] = [""]
+      return
+    }
     guard word.hasPrefix("--") else {
-      throw UsageError(message: "unknown option '\(word)'; all options begin with two hyphens")
+      throw UsageError(message: "unknown option '\(word)'; options begin with two hyphens")
     }
     let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts[0])

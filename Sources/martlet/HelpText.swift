@@ -42,6 +42,7 @@ enum HelpText {
         lines.append("  \(example.line)")
       }
     }
+    if let notes = command.notes { lines += [""] + wrapped(notes, first: "", others: "") }
     return lines.joined(separator: "\n")
   }
 

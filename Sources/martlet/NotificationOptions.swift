@@ -55,7 +55,7 @@ struct NotificationOptions: Sendable, Equatable {
         "The whole payload, in place of the options above; '-' is standard input. Its bytes go out as they stand."),
       Option(
         "push-type", value: "TYPE",
-        "alert (the default), background, voip, liveactivity and so on; background is meant by --content-available alone."
+        "alert (the default), background, voip, liveactivity …; --content-available alone means background."
       ),
       Option("priority", value: "N", "10, 5 or 1 (default 10; 5 for background)."),
       Option("expiration", value: "TIME", "UNIX seconds, or from now, such as +1h; 0: try once, do not store."),

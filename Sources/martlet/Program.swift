@@ -48,6 +48,12 @@ struct Program: Sendable {
       } catch let error as InputError {
         Console.error("martlet \(command.name): \(error.message)")
         return .badData
+      } catch let error as ConfigurationError {
+        for problem in error.problems { Console.error(problem.text) }
+        return .configuration
+      } catch let error as DirectFault {
+        Console.error("martlet \(command.name): \(error.message)")
+        return .configuration
       } catch {
         Console.error("martlet \(command.name): \(error)")
         return .unavailable

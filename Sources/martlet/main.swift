@@ -4,8 +4,8 @@ import Service
 /// Every command, in the order of the help.
 let program = Program(
   commands: [
-    RunCommand.command, DemoCommand.command, CheckCommand.command, ReferenceCommand.command, MockAPNsCommand.command,
-    MockKafkaCommand.command,
+    RunCommand.command, DemoCommand.command, SendCommand.command, CheckCommand.command, ReferenceCommand.command,
+    MockAPNsCommand.command, MockKafkaCommand.command,
   ],
   libraries: [
     ("librdkafka", BuildVersions.current.librdkafka), ("nghttp2", BuildVersions.current.nghttp2),

@@ -9,6 +9,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
@@ -86,6 +87,25 @@ class CertificateAuthority:
         _write_key(key_file, key)
         return ServerIdentity(chain, key_file, self.authority)
 
+    def client(self, user_id: str) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+        """A client certificate whose subject has this UID."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        now = datetime.datetime.now(datetime.UTC)
+        subject = [x509.NameAttribute(NameOID.USER_ID, user_id), x509.NameAttribute(NameOID.COMMON_NAME, "Push")]
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name(subject))
+            .issuer_name(self._certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        return key, certificate
+
 
 @dataclass(frozen=True)
 class SigningKey:
@@ -111,3 +131,34 @@ def make_signing_key(directory: Path, key_id: str, team_id: str) -> SigningKey:
         ["openssl", "pkey", "-in", str(path), "-pubout"], capture_output=True, check=True, text=True
     )
     return SigningKey(path, key_id, team_id, public.stdout)
+
+
+@dataclass(frozen=True)
+class PushCertificate:
+    """A client certificate for one bundle id, in the forms that people keep theirs in."""
+
+    certificate: Path
+    key: Path
+    #: Certificate and key in one file.
+    both: Path
+    p12: Path
+    password_file: Path
+    #: Whose certificates a server must take.
+    authority: Path
+
+
+def make_push_certificate(directory: Path, bundle: str) -> PushCertificate:
+    """As Apple's: the bundle id is the UID of the subject."""
+    authority = CertificateAuthority(directory, "Interop Push Authority")
+    made = PushCertificate(
+        *(directory / name for name in ("push.pem", "push.key", "both.pem", "push.p12", "password")),
+        authority=authority.authority.rename(directory / "push-ca.pem"),
+    )
+    key, certificate = authority.client(bundle)
+    _write_key(made.key, key)
+    made.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    made.both.write_bytes(made.certificate.read_bytes() + made.key.read_bytes())
+    made.password_file.write_text("s3cret words\n")
+    encryption = serialization.BestAvailableEncryption(b"s3cret words")
+    made.p12.write_bytes(pkcs12.serialize_key_and_certificates(b"push", key, certificate, None, encryption))
+    return made

@@ -84,6 +84,11 @@ package struct AppSettings: Sendable, Equatable {
 
   /// The environment's word in the configuration and in records.
   package var environmentName: String { environment.rawValue }
+  /// Whether its device tokens are of Apple's development environment.
+  package var isSandbox: Bool {
+    get { environment == .sandbox }
+    set { environment = newValue ? .sandbox : .production }
+  }
 
   package init() {}
 }
@@ -172,6 +177,8 @@ package struct DeliverySettings: Sendable {
   package var giveUpAfter = Duration.seconds(3600)
   /// `nil`: connections go straight to APNs.
   package var proxy: ProxySettings?
+
+  package init() {}
 }
 
 /// `delivery.retryBackoff`: the waits between attempts.

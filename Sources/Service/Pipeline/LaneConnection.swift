@@ -30,12 +30,7 @@ final class LaneConnection: HTTP2ClientDelegate {
   }
 
   func clientResponse(_ client: HTTP2Client, tag: UInt64, _ response: HTTP2Response) {
-    var answer = Response.parse(
-      status: response.status, body: response.body.span, apnsID: response.value(of: "apns-id"),
-      uniqueID: response.value(of: "apns-unique-id"), retryAfter: response.value(of: "retry-after"))
-    // What a broadcast's answer has in its place.
-    if answer.apnsID == nil, let text = response.value(of: "apns-request-id") { answer.apnsID = UUID(text) }
-    app.answered(self, tag: tag, answer)
+    app.answered(self, tag: tag, Response(response))
   }
 
   func clientStreamFailed(_ client: HTTP2Client, tag: UInt64, _ failure: StreamFailure) {
@@ -75,6 +70,17 @@ final class LaneConnection: HTTP2ClientDelegate {
     case .silent: return .unresponsive
     case .closed: return closeCause ?? .lost
     }
+  }
+}
+
+extension Response {
+  /// Reads the header fields and the body that APNs answers with.
+  init(_ answer: HTTP2Response) {
+    self = Response.parse(
+      status: answer.status, body: answer.body.span, apnsID: answer.value(of: "apns-id"),
+      uniqueID: answer.value(of: "apns-unique-id"), retryAfter: answer.value(of: "retry-after"))
+    // What a broadcast's answer has in its place.
+    if apnsID == nil, let text = answer.value(of: "apns-request-id") { apnsID = UUID(text) }
   }
 }
 
