@@ -74,6 +74,10 @@ package struct ConnectionState: Sendable {
   private var pingDeadline: Instant?
   private var starvedUntil: Instant?
   private var faults = 0
+  /// Refusals of the credentials in a row.
+  private var refusals = 0
+  /// Whether it had idled before the streams that are open, and no good answer has come since.
+  private var hasRested = false
   private var hasSent = false
   private var tokenChangedAt: Instant?
 
@@ -201,6 +205,7 @@ package struct ConnectionState: Sendable {
   /// - Precondition: `free` is not 0.
   package mutating func streamOpened(limits: PoolLimits, now: Instant) -> Step {
     precondition(free > 0)
+    if now - lastTaken >= limits.restAfter { hasRested = true }
     streams += 1
     hasSent = true
     lastTaken = now
@@ -214,10 +219,23 @@ package struct ConnectionState: Sendable {
     if status != 403 { isUnlocked = true }
     if ConnectionState.showsGoodHealth(verdict) {
       faults = 0
+      hasRested = false
       goodAnswers += 1
-      return release()
+      refusals = verdict == .credentialFault ? refusals + 1 : 0
+      return isStale(limits: limits, now: now) ? releaseAndRetire(limits: limits, now: now) : release()
     }
-    guard verdict != .retry else { return faulted(limits: limits, now: now) }
+    // What idled for long may be dead behind the server's back: its trouble says nothing about a fresh connection.
+    guard verdict != .retry || hasRested else { return faulted(limits: limits, now: now) }
+    return releaseAndRetire(limits: limits, now: now)
+  }
+
+  /// Whether the credentials may be good for another connection: APNs ties each one to the team and the apps that it
+  /// finds with its first push (Apple, "Establishing a token-based connection to APNs").
+  private func isStale(limits: PoolLimits, now: Instant) -> Bool {
+    refusals >= limits.faultsInARow && now - openedAt >= limits.refusalAge
+  }
+
+  private mutating func releaseAndRetire(limits: PoolLimits, now: Instant) -> Step {
     let step = release()
     return step == .none ? retire(until: now + limits.requestTimeout) : step
   }

@@ -25,6 +25,12 @@ package struct PoolLimits: Sendable {
   package var backoffCap: Duration = .seconds(30)
   /// Server errors or timeouts in a row after which a connection is replaced.
   package var faultsInARow = 3
+  /// A connection that carried nothing for this long is not trusted with what APNs then answers: after a server error
+  /// it is replaced at once.
+  package var restAfter: Duration = .seconds(60)
+  /// A connection of this age is replaced when APNs keeps refusing the credentials on it, for it knows only the apps
+  /// that the team had when it was made. A younger one is kept: the next would fare no better.
+  package var refusalAge: Duration = .seconds(300)
   /// Apple wants no change of provider token on one connection sooner than this after the last one.
   package var tokenChangeInterval: Duration = .seconds(20 * 60)
   /// A connection that ends younger than this and never did any good counts as a failure to connect.

@@ -252,11 +252,13 @@ package struct PoolState: Sendable {
 
   /// The app has a younger token, or another key. A token is taken up by the connections as they may; with another key
   /// they are replaced, and failures of the old one are forgotten.
-  package mutating func use(_ version: CredentialVersion, now: Instant) {
+  /// - Parameter isRefused: APNs has called the token before this one expired. The connections that have seen it may
+  ///   refuse its successor too, so they are replaced as well.
+  package mutating func use(_ version: CredentialVersion, isRefused: Bool = false, now: Instant) {
     let isNewKey = version.key != credentials.key
     credentials = version
-    guard isNewKey else { return }
-    backoff.forget()
+    if isNewKey { backoff.forget() }
+    guard isNewKey || isRefused else { return }
     retireAll(until: now + limits.requestTimeout)
     plan(now)
   }

@@ -51,6 +51,8 @@ package struct ProviderToken: Sendable {
     /// `iat`.
     package let issuedAt: UnixTime
     package let signedAt: Instant
+    /// Whether the one before it was called expired by APNs.
+    package let replacesRefused: Bool
   }
 
   package let keyID: String
@@ -114,7 +116,7 @@ package struct ProviderToken: Sendable {
     previous = current
     current = Signed(
       authorization: Array("bearer ".utf8) + text, version: next,
-      issuedAt: UnixTime(seconds: now.time.seconds), signedAt: now.instant)
+      issuedAt: UnixTime(seconds: now.time.seconds), signedAt: now.instant, replacesRefused: isCondemned)
     next.token &+= 1
     failedAt = nil
     isCondemned = false

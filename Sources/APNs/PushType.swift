@@ -126,6 +126,10 @@ extension PushType {
   /// error.
   package var defaultPriority: UInt8 { self == .background ? 5 : 10 }
 
+  /// The expiration of a push that names none, before that of its app: 0, so that it is tried once, for `pushtotalk`,
+  /// where a voice that comes late is worse than none (Apple, "Creating a Push to Talk app").
+  package var defaultExpiration: Int64? { self == .pushtotalk ? 0 : nil }
+
   /// Whether APNs takes this priority: 10 (at once), 5 (power-aware) and 1 (never wakes the device); not 10 for
   /// `background`.
   package func allows(priority: UInt8) -> Bool {

@@ -10,6 +10,9 @@ extension Response {
   /// The longest text of the other side that is kept, in bytes: an unknown reason, an `apns-unique-id`.
   package static let longestText = 64
 
+  /// The longest text of an error's body that is kept, in bytes.
+  package static let longestBodyText = 200
+
   /// The longest `retry-after` that is honoured; Apple itself does not send the header, but proxies do.
   package static let longestRetryAfter: Duration = .seconds(3600)
 
@@ -29,7 +32,10 @@ extension Response {
     if let apnsID { response.apnsID = UUID(apnsID.trimmed()) }
     if let uniqueID { response.uniqueID = boundedText(uniqueID) }
     if let retryAfter { response.retryAfter = seconds(retryAfter.trimmed()) }
-    if status != 200, !body.isEmpty { response.readBody(body) }
+    if status != 200, !body.isEmpty {
+      response.readBody(body)
+      if response.reason == nil { response.bodyText = boundedText(body, longest: longestBodyText) }
+    }
     return response
   }
 
@@ -84,14 +90,19 @@ extension Response {
     return value < 100_000_000_000 ? UnixTime(seconds: value) : UnixTime(milliseconds: value)
   }
 
-  /// Printable ASCII only, other bytes shown as "?", cut at `longestText`; `nil` where nothing is left.
-  private static func boundedText(_ bytes: Span<UInt8>) -> String? {
+  /// Printable ASCII only, other bytes shown as "?" and line ends as blanks, cut at `longest`; `nil` where nothing is
+  /// left.
+  private static func boundedText(_ bytes: Span<UInt8>, longest: Int = longestText) -> String? {
     let bytes = bytes.trimmed()
     guard !bytes.isEmpty else { return nil }
     var text = ""
-    for index in 0..<min(bytes.count, longestText) {
+    for index in 0..<min(bytes.count, longest) {
       let byte = bytes[index]
-      text.unicodeScalars.append((0x20...0x7e).contains(byte) ? Unicode.Scalar(byte) : "?")
+      switch byte {
+      case 0x20...0x7e: text.unicodeScalars.append(Unicode.Scalar(byte))
+      case 0x09, 0x0a, 0x0d: text.append(" ")
+      default: text.append("?")
+      }
     }
     return text
   }

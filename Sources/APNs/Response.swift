@@ -7,6 +7,8 @@ package struct Response: Sendable {
   package var reason: Reason?
   /// The reason's text where the table does not know it (`reason` is then `.unknown`), trimmed and bounded.
   package var unknownReason: String?
+  /// What an error's body says where it is not what APNs writes (a proxy's page, say): its text, bounded.
+  package var bodyText: String?
   /// Since when the token is invalid, with 410.
   package var timestamp: UnixTime?
   /// The `apns-id` header, `nil` where it is missing or no UUID.
@@ -17,12 +19,13 @@ package struct Response: Sendable {
   package var retryAfter: Duration?
 
   package init(
-    status: UInt16, reason: Reason? = nil, unknownReason: String? = nil, timestamp: UnixTime? = nil,
-    apnsID: UUID? = nil, uniqueID: String? = nil, retryAfter: Duration? = nil
+    status: UInt16, reason: Reason? = nil, unknownReason: String? = nil, bodyText: String? = nil,
+    timestamp: UnixTime? = nil, apnsID: UUID? = nil, uniqueID: String? = nil, retryAfter: Duration? = nil
   ) {
     self.status = status
     self.reason = reason
     self.unknownReason = unknownReason
+    self.bodyText = bodyText
     self.timestamp = timestamp
     self.apnsID = apnsID
     self.uniqueID = uniqueID

@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
+#include <openssl/provider.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -32,6 +33,11 @@ static inline int martlet_SSL_CTX_add1_chain_cert(SSL_CTX *context, X509 *certif
 // Macro around SSL_CTX_ctrl.
 static inline void martlet_SSL_CTX_set_session_cache_off(SSL_CTX *context) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+
+// Macro around SSL_CTX_ctrl, and a compound of flag macros: new sessions are handed to the callback and kept nowhere else.
+static inline void martlet_SSL_CTX_hand_out_sessions(SSL_CTX *context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 }
 
 // Macro around SSL_ctrl.

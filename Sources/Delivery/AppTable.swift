@@ -16,10 +16,13 @@ package struct AppRules: Hashable, Sendable {
   package var maxLanes: Int?
   /// Push types that `PushType` does not know, and what is put behind the bundle id for the topic of each.
   package var pushTypes: [String: String]
+  /// What the app's certificate is good for; `nil` for an app with a provider token.
+  package var certificate: CertificateRules?
 
   package init(
     name: String, bundleID: String, environment: Environment, defaultExpiration: Duration? = nil,
-    maxInFlight: Int? = nil, maxLanes: Int? = nil, pushTypes: [String: String] = [:]
+    maxInFlight: Int? = nil, maxLanes: Int? = nil, pushTypes: [String: String] = [:],
+    certificate: CertificateRules? = nil
   ) {
     self.name = name
     self.bundleID = bundleID
@@ -28,7 +31,16 @@ package struct AppRules: Hashable, Sendable {
     self.maxInFlight = maxInFlight
     self.maxLanes = maxLanes
     self.pushTypes = pushTypes
+    self.certificate = certificate
   }
+}
+
+/// What an app may send with a certificate.
+package struct CertificateRules: Hashable, Sendable {
+  /// The topics that are written in it; `nil`: it does not say.
+  package var topics: [String]?
+
+  package init(topics: [String]?) { self.topics = topics }
 }
 
 /// The configured apps, found by the bytes of their names without an allocation.
@@ -47,6 +59,9 @@ package struct AppTable: Sendable {
     var topics: [[UInt8]]
     /// That of each push type that only the configuration knows; a few at most.
     var otherTopics: [(type: [UInt8], topic: [UInt8])]
+    var hasCertificate: Bool
+    /// The topics in its certificate; `nil`: any.
+    var certificateTopics: [[UInt8]]?
     var isRemoved: Bool
   }
 
@@ -88,7 +103,16 @@ package struct AppTable: Sendable {
   /// The UTF-8 of the app's name.
   package func name(of app: AppIndex) -> [UInt8] { entries[Int(app.value)].name }
 
-  /// Whether the last configuration no longer has the app.
+  /// Whether the app has a certificate rather than a provider token.
+  func hasCertificate(_ app: AppIndex) -> Bool { entries[Int(app.value)].hasCertificate }
+
+  /// Whether the app's certificate allows pushes to the topic, or does not say.
+  func certificateCovers(_ topic: Span<UInt8>, of app: AppIndex) -> Bool {
+    guard let topics = entries[Int(app.value)].certificateTopics else { return true }
+    for index in topics.indices where Self.equal(topics[index], topic) { return true }
+    return false
+  }
+
   /// The app's own cap; read on each notification, without a copy of all rules.
   package func maxInFlight(of app: AppIndex) -> Int? { entries[Int(app.value)].rules.maxInFlight }
   /// How many lanes the app may use.
@@ -162,7 +186,9 @@ package struct AppTable: Sendable {
     let others = rules.pushTypes.map { type, suffix in
       (type: Array(type.utf8), topic: Array((rules.bundleID + suffix).utf8))
     }
-    return Entry(rules: rules, name: name, topics: topics, otherTopics: others, isRemoved: false)
+    return Entry(
+      rules: rules, name: name, topics: topics, otherTopics: others, hasCertificate: rules.certificate != nil,
+      certificateTopics: rules.certificate?.topics?.map { Array($0.utf8) }, isRemoved: false)
   }
 
   private mutating func rebuild(slotCount: Int) {

@@ -18,7 +18,7 @@ extension DeliveryMachine {
   private mutating func judge(_ outcome: LaneOutcome, _ app: AppIndex, at moment: Moment) {
     let slot = outcome.slot
     count(outcome, app, at: moment)
-    note(outcome.result, of: app, at: moment)
+    note(outcome.result, refreshes: pushes[slot].refreshes, of: app, at: moment)
     if case .answered(let response) = outcome.result, pushes[slot].subject.attempts == 1,
       !pushes[slot].subject.notification.isBroadcast, let change = environments[Int(app.value)].note(response)
     {
@@ -26,7 +26,7 @@ extension DeliveryMachine {
     }
     let facts = RetryPolicy.Facts(
       attempts: pushes[slot].subject.attempts, unsent: pushes[slot].unsent,
-      expiration: pushes[slot].subject.notification.expiration,
+      expiration: pushes[slot].subject.notification.expiration, refreshes: pushes[slot].refreshes,
       takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time)
     let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
     if case .end(let ending) = decision {
@@ -40,6 +40,9 @@ extension DeliveryMachine {
     } else if case .again(let delay) = decision {
       becomeIdle(slot)
       pushes[slot].state = .waiting
+      if case .answered(let response) = outcome.result, response.verdict == .refreshToken {
+        pushes[slot].refreshes += 1
+      }
       retries.insert(slot, due: moment.instant + delay)
       events.append(.retried(app, RetryPolicy.Cause(outcome.result)))
     }
@@ -73,12 +76,17 @@ extension DeliveryMachine {
   }
 
   /// What the result says about the app as a whole.
-  private mutating func note(_ result: SendResult, of app: AppIndex, at moment: Moment) {
+  /// - Parameter refreshes: how often the notification was sent with a fresh provider token: if they all are refused,
+  ///   the credentials are (or this machine's clock, which is no better).
+  private mutating func note(_ result: SendResult, refreshes: Int, of app: AppIndex, at moment: Moment) {
     let index = Int(app.value)
     let change: AppHealth.Change?
     switch result {
-    case .answered(let response) where response.verdict == .credentialFault:
+    case .answered(let response) where isRefusal(response, refreshes: refreshes):
       change = health[index].failed(now: moment.instant, using: &random)
+    case .answered(let response) where response.verdict == .refreshToken:
+      health[index].probeAbandoned()
+      change = nil
     case .answered:
       change = health[index].succeeded()
     case .notSent(.unreachable), .notSent(.tls), .notSent(.credentials):
@@ -88,6 +96,11 @@ extension DeliveryMachine {
       change = nil
     }
     if let change { events.append(.breaker(app, change)) }
+  }
+
+  private func isRefusal(_ response: Response, refreshes: Int) -> Bool {
+    response.verdict == .credentialFault
+      || (response.verdict == .refreshToken && refreshes >= RetryPolicy.mostRefreshes)
   }
 
   /// What was said in another environment, or for another bundle id, tells nothing any more.

@@ -3,8 +3,9 @@ package import APNs
 /// Tells an app whose configuration names the wrong environment from one that has dead tokens.
 ///
 /// A device token is good in one of Apple's environments only; in the other, APNs calls every token `BadDeviceToken`.
-/// Whoever deletes tokens by our events would then delete all of them. A few tokens are always dead, nearly all are not:
-/// when most of the last answers say so, the app is suspect, and each event says that too.
+/// With the wrong bundle id, it calls every one `DeviceTokenNotForTopic`. Whoever deletes tokens by our events would
+/// then delete all of them. A few tokens are always dead, nearly all are not: when most of the last answers say so, the
+/// app is suspect, and each event says that too.
 package struct EnvironmentGuard: Sendable {
   /// So many answers are looked at, the last ones.
   package static let window = 200
@@ -31,7 +32,7 @@ package struct EnvironmentGuard: Sendable {
   package mutating func note(_ response: borrowing Response) -> Change? {
     switch response.verdict {
     case .delivered, .rejected, .throttled: note(isBad: false)
-    case .invalidToken: note(isBad: response.reason == .badDeviceToken)
+    case .invalidToken: note(isBad: response.reason == .badDeviceToken || response.reason == .deviceTokenNotForTopic)
     case .credentialFault, .refreshToken, .replaceConnection, .retry: nil
     }
   }

@@ -11,7 +11,7 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   /// The token is not an even number of 2 to 200 hex digits, there are both forms of it, or `tokens` is empty.
   case badToken = "BadToken"
   /// The push type is unknown, to the app's configuration too, and the request names no topic; or it is no lower-case
-  /// word.
+  /// word; or the app's certificate does not allow it.
   case badPushType = "BadPushType"
   /// The priority is not 10, 5 or 1, or it is 10 for a push type that forbids it.
   case badPriority = "BadPriority"
@@ -21,7 +21,8 @@ package enum InvalidRule: String, CaseIterable, Sendable {
   case badCollapseID = "BadCollapseId"
   /// The id is empty, over 128 bytes, or has control characters.
   case badID = "BadId"
-  /// The topic is empty, over 255 bytes, not printable ASCII, or ends in the suffix of another push type.
+  /// The topic is empty, over 255 bytes, not printable ASCII, ends in the suffix of another push type, or is not in the
+  /// app's certificate.
   case badTopic = "BadTopic"
   /// The payload is no JSON object.
   case badPayload = "BadPayload"

@@ -22,6 +22,8 @@ struct Push: Sendable {
   var sequence: Int
   /// Attempts that surely did not reach APNs.
   var unsent = 0
+  /// How often it went out again because its provider token was called expired.
+  var refreshes = 0
   var bytes: Int
   var ending: Ending?
   /// Set instead of `ending` when it was parked.

@@ -95,7 +95,11 @@ struct RecordWriter {
     text("status", ending.status.rawValue)
     integer("http_status", ending.response.map { Int64($0.status) })
     text("reason", ending.reasonText)
-    if case .invalid(_, let message) = ending { text("message", message) }
+    if case .invalid(_, let message) = ending {
+      text("message", message)
+    } else if let message = ending.response?.bodyText {
+      text("message", message)
+    }
   }
 
   mutating func apnsID(of subject: ResultSubject) {

@@ -47,7 +47,8 @@ package struct RequestDecoder: Sendable {
       notification: Notification(
         storage: record.body.storage, token: checked.token, payload: checked.payload, pushType: checked.pushType,
         pushTypeName: checked.pushTypeName, priority: checked.priority,
-        expiration: checked.expiration ?? Self.defaultExpiration(apps[checked.app], requestedAt),
+        expiration: checked.expiration ?? checked.pushType.defaultExpiration
+          ?? Self.defaultExpiration(apps[checked.app], requestedAt),
         collapseID: checked.collapseID, topic: checked.topic, channel: checked.channel,
         apnsID: apnsID(checked.id, record, deferral?.source)),
       tokens: [], id: checked.id, key: record.body.key, value: value, headers: record.body.headers,

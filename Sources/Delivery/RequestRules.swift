@@ -54,6 +54,7 @@ extension RequestFields {
     checked.topic = try checkTopic(in: bytes)
     try checkPushType(in: bytes, apps, &checked)
     try checkSuffix(in: bytes, apps, checked)
+    try checkCertificate(in: bytes, apps, checked)
     checked.priority = try checkPriority(in: bytes, checked.pushType)
     checked.expiration = try checkExpiration(in: bytes)
     checked.collapseID = try checkCollapseID(in: bytes)

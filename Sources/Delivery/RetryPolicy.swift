@@ -5,6 +5,10 @@ package import Wire
 ///
 /// - An answer that settles the matter ends it. What Apple may still take is tried again with exponential backoff and
 ///   full jitter, at most `attempts` times in all.
+/// - Trouble at Apple's side, or with one device, that `quickAttempts` have not got past is given time: Apple asks for
+///   15 minutes, and ever more after that.
+/// - Where APNs calls the provider token expired, a fresh one on another connection helps, or another connection alone;
+///   a third refusal is one of the credentials.
 /// - What surely never reached Apple does not count as an attempt: it waits for the app to be reachable again, until
 ///   `giveUpAfter` has passed since its request was first taken up.
 /// - Nothing is tried after its expiration; an expiration of 0 asks for one attempt only.
@@ -14,6 +18,13 @@ package struct RetryPolicy: Sendable {
   package var attempts = 5
   package var initialBackoff: Duration = .milliseconds(500)
   package var maximumBackoff: Duration = .seconds(30)
+  /// Attempts that follow one another by `initialBackoff` and so on; from then on they wait for `lastingBackoff`.
+  package static let quickAttempts = 3
+  /// Times that a notification is sent again because its provider token was called expired.
+  package static let mostRefreshes = 2
+  /// The first wait after trouble that lasts; each further one is twice as long, up to four times this. Zero: such
+  /// trouble is waited for no longer than other.
+  package var lastingBackoff: Duration = .seconds(900)
   /// Longer waits are parked.
   package var longestWait: Duration = .seconds(30)
   /// How long after its request was first taken up a notification that cannot be sent at all is given up.
@@ -28,10 +39,15 @@ package struct RetryPolicy: Sendable {
     /// Attempts that surely did not.
     package var unsent: Int
     package var expiration: Int64?
+    /// How often it was sent again because its provider token was called expired.
+    package var refreshes: Int
     /// When its request was first taken up: an old one out of a backlog is tried as long as a new one.
     package var takenUpAt: UnixTime
 
-    package init(attempts: Int, unsent: Int, expiration: Int64?, takenUpAt: UnixTime) {
+    package init(
+      attempts: Int, unsent: Int, expiration: Int64?, refreshes: Int = 0, takenUpAt: UnixTime
+    ) {
+      self.refreshes = refreshes
       self.attempts = attempts
       self.unsent = unsent
       self.expiration = expiration
@@ -70,12 +86,12 @@ package struct RetryPolicy: Sendable {
       switch response.verdict {
       case .delivered: return .end(.delivered(response))
       case .rejected, .invalidToken, .credentialFault: return .end(.rejected(response))
+      case .refreshToken where facts.refreshes >= Self.mostRefreshes: return .end(.rejected(response))
       case .refreshToken, .replaceConnection:
         // Another connection may take it at once; a touch of jitter keeps a whole connection's load from moving in step.
         return attempt(again: jitter(.milliseconds(50 * facts.attempts), &random), .answered(response), facts, now)
       case .throttled, .retry:
-        let delay = max(backoff(facts.attempts, &random), response.retryAfter ?? .zero)
-        return attempt(again: delay, .answered(response), facts, now)
+        return attempt(again: delay(after: response, facts, now, &random), .answered(response), facts, now)
       }
     case .lost(let failure):
       return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .lost(failure), facts, now)
@@ -115,6 +131,25 @@ package struct RetryPolicy: Sendable {
       delay = min(delay, .milliseconds(max(0, expiration * 1000 - now.milliseconds)))
     }
     return delay > longestWait && facts.expiration != 0 ? .park(after: delay) : .again(after: delay)
+  }
+
+  /// How long APNs, or the device, is left alone. A server that says it itself is taken at its word. What would expire
+  /// in a long wait goes on with short ones: they are all it has.
+  private func delay(
+    after response: Response, _ facts: Facts, _ now: UnixTime, _ random: inout some RandomNumberGenerator
+  ) -> Duration {
+    let quick = backoff(facts.attempts, &random)
+    if let asked = response.retryAfter { return max(quick, asked) }
+    guard facts.attempts >= Self.quickAttempts, lastingBackoff > .zero else { return quick }
+    let base = lastingBackoff * (1 << min(facts.attempts - Self.quickAttempts, 2))
+    // Whatever failed together should not come back together.
+    let long = base + jitter(base / 4, &random)
+    if let expiration = facts.expiration, expiration > 0,
+      now.milliseconds + long.milliseconds >= expiration * 1000
+    {
+      return quick
+    }
+    return long
   }
 
   /// Exponential from `initialBackoff`, full jitter, never above `maximumBackoff`.

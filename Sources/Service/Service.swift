@@ -98,7 +98,7 @@ package final class Service: Sendable {
         isConfiguration: true,
         description: "no app can be used: " + loader.faults.map { "\($0.app): \($0.text)" }.joined(separator: "; "))
     }
-    let apps = AppTable(settings.apps.map(AppRules.init))
+    let apps = AppTable(zip(settings.apps, runtimes).map { AppRules($0, $1) })
     health = HealthBoard()
     health.setApps(
       settings.apps.map { app in
@@ -259,17 +259,20 @@ extension RetryPolicy {
     attempts = settings.attempts
     initialBackoff = settings.retryBackoff.initial
     maximumBackoff = settings.retryBackoff.max
+    lastingBackoff = settings.retryBackoff.lasting
     giveUpAfter = settings.giveUpAfter
   }
 }
 
 extension AppRules {
-  init(_ settings: AppSettings) {
+  /// - Parameter runtime: what was loaded of the app; `nil`: it cannot be used.
+  init(_ settings: AppSettings, _ runtime: AppRuntime? = nil) {
     self.init(
       name: settings.name, bundleID: settings.bundleID, environment: settings.environment,
       defaultExpiration: settings.defaultExpiration, maxInFlight: settings.maxInFlight,
       maxLanes: settings.maxConnections,
-      pushTypes: Dictionary(settings.pushTypes.map { ($0.name, $0.topicSuffix) }, uniquingKeysWith: { $1 }))
+      pushTypes: Dictionary(settings.pushTypes.map { ($0.name, $0.topicSuffix) }, uniquingKeysWith: { $1 }),
+      certificate: runtime?.certificate)
   }
 }
 

@@ -69,11 +69,16 @@ package final class ByteStream: @unchecked Sendable {
   var owesDrained = false
   var turnScheduled = false
   private let tlsContext: TLSContext?
+  private let sessions: TLSSessionCache?
   private let serverName: String
   /// Called when the stream is closed, for whoever counts them.
   var onRelease: (() -> Void)?
 
-  private init(loop: EventLoop, peer: String, serverName: String, tls: TLSContext?, delegate: any ByteStreamDelegate) {
+  private init(
+    loop: EventLoop, peer: String, serverName: String, tls: TLSContext?, sessions: TLSSessionCache? = nil,
+    delegate: any ByteStreamDelegate
+  ) {
+    self.sessions = sessions
     self.loop = loop
     self.peer = peer
     self.serverName = serverName
@@ -94,13 +99,15 @@ package final class ByteStream: @unchecked Sendable {
   /// Returns at once; the delegate hears `streamOpened`, or `streamClosed` with the reason.
   /// - Parameters:
   ///   - proxy: makes the tunnel that the connection goes through; it looks the host up then. `nil`: none.
+  ///   - sessions: the TLS sessions of this server that may be resumed; `nil`: none.
   ///   - serverName: what the certificate must be for, and SNI; the endpoint's host unless given.
   package static func connect(
     on loop: EventLoop, to endpoint: Endpoint, through proxy: Proxy? = nil, tls: TLSContext?,
-    serverName: String? = nil, deadline: Instant, delegate: any ByteStreamDelegate
+    sessions: TLSSessionCache? = nil, serverName: String? = nil, deadline: Instant, delegate: any ByteStreamDelegate
   ) -> ByteStream {
     let stream = ByteStream(
-      loop: loop, peer: endpoint.description, serverName: serverName ?? endpoint.host, tls: tls, delegate: delegate)
+      loop: loop, peer: endpoint.description, serverName: serverName ?? endpoint.host, tls: tls, sessions: sessions,
+      delegate: delegate)
     stream.timer = loop.schedule(at: deadline, stream)
     let completion: Connector.Completion = { result in
       stream.connector = nil
@@ -136,7 +143,8 @@ package final class ByteStream: @unchecked Sendable {
       interest = .readable
       try loop.register(descriptor, interest: .readable, handler: self)
       guard let tlsContext else { return opened() }
-      tls = try TLSSession(tlsContext, peer: serverName.isEmpty ? peer : serverName, serverName: serverName)
+      tls = try TLSSession(
+        tlsContext, peer: serverName.isEmpty ? peer : serverName, serverName: serverName, sessions: sessions)
       state = .handshaking
       shakeHands()
     } catch {
@@ -148,6 +156,12 @@ package final class ByteStream: @unchecked Sendable {
   package var peerCertificateSubject: String? {
     precondition(loop.isCurrent)
     return tls?.peerCertificateSubject
+  }
+
+  /// Whether the TLS handshake resumed an earlier session.
+  package var isResumed: Bool {
+    precondition(loop.isCurrent)
+    return tls?.isResumed ?? false
   }
 
   // MARK: Output

@@ -75,14 +75,15 @@ package final class HTTP2Client: @unchecked Sendable {
   /// - Parameters:
   ///   - proxy: makes the tunnel that the connection goes through; `nil`: none.
   ///   - tls: what to trust and who we are, with ALPN `h2`; `nil` speaks HTTP/2 in the clear (prior knowledge).
+  ///   - sessions: the TLS sessions of this server that may be resumed; `nil`: none.
   ///   - serverName: what the certificate must be for, and SNI; the endpoint's host unless given.
   ///   - deadline: for name look-up, TCP, TLS and the server's first SETTINGS together.
   /// - Throws: only when memory runs out.
   @discardableResult
   package static func connect(
     on loop: EventLoop, to endpoint: Endpoint, through proxy: Proxy? = nil, tls: TLSContext?,
-    serverName: String? = nil, deadline: Instant, limits: HTTP2Limits = HTTP2Limits(),
-    delegate: any HTTP2ClientDelegate
+    sessions: TLSSessionCache? = nil, serverName: String? = nil, deadline: Instant,
+    limits: HTTP2Limits = HTTP2Limits(), delegate: any HTTP2ClientDelegate
   ) throws(TransportError) -> HTTP2Client {
     precondition(loop.isCurrent)
     let session: HTTP2Session
@@ -94,7 +95,8 @@ package final class HTTP2Client: @unchecked Sendable {
     let client = HTTP2Client(
       loop: loop, session: session, isSecure: tls != nil, deadline: deadline, delegate: delegate)
     client.stream = ByteStream.connect(
-      on: loop, to: endpoint, through: proxy, tls: tls, serverName: serverName, deadline: deadline, delegate: client)
+      on: loop, to: endpoint, through: proxy, tls: tls, sessions: sessions, serverName: serverName,
+      deadline: deadline, delegate: client)
     return client
   }
 

@@ -17,7 +17,7 @@ package struct Identity: Sendable {
   package var validUntil: UnixTime { leaf.validUntil }
 
   /// Loads from a PKCS#12 file, or from PEM files: certificates in any order, and the key in the same file or in one of
-  /// its own.
+  /// its own. Where the key has a file of its own, the certificate may be in DER.
   ///
   /// The leaf is the certificate that the key belongs to; those of the rest that lead from it to the authority follow.
   /// - Throws: a `file` or `credential` error that names the file and never shows its content.

@@ -3,10 +3,17 @@ import COpenSSL
 /// Takes keys and certificates out of PEM text as people keep it: with CRLF, blanks at line ends, a byte order mark, no
 /// final newline, several blocks in any order, text between them.
 enum PEM {
-  /// All certificates, in the order of the text.
+  /// All certificates, in the order of the text; or the one of a file that is no text but DER, as Apple's `aps.cer` is.
   ///
   /// - Throws: a `credential` error that names `file`, if there is none or one cannot be read.
   static func certificates(_ text: [UInt8], _ file: String) throws(TransportError) -> [Certificate] {
+    if text.first == DERReader.sequence {
+      let bio = try MemoryBIO(text)
+      guard let handle = unsafe d2i_X509_bio(bio.handle, nil) else {
+        throw OpenSSLError.take(.credential, file, "no certificate in DER form")
+      }
+      return [unsafe Certificate(owning: handle)]
+    }
     let bio = try MemoryBIO(tidied(text))
     var certificates: [Certificate] = []
     while let handle = unsafe PEM_read_bio_X509(bio.handle, nil, { unsafe PEM.noPassword($0, $1, $2, $3) }, nil) {

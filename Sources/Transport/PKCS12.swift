@@ -5,10 +5,30 @@ enum PKCS12 {
   /// PKCS#12 is DER: a sequence. PEM text never begins so.
   static func isLikely(_ bytes: [UInt8]) -> Bool { bytes.first == 0x30 }
 
-  /// - Throws: a `credential` error that names `file` and, for the old ciphers that OpenSSL 3 leaves out, the remedy.
-  static func identity(_ bytes: [UInt8], _ file: String, password: String?) throws(TransportError) -> Identity {
+  /// Files that Keychain Access wrote have ciphers that OpenSSL 3 keeps apart (RC2, 3DES): those are read with its
+  /// legacy provider.
+  /// - Parameter legacy: where that is loaded; `nil`: it is not there.
+  /// - Throws: a `credential` error that names `file` and, where an old cipher cannot be read, the remedy.
+  static func identity(
+    _ bytes: [UInt8], _ file: String, password: String?, legacy: LegacyCiphers? = LegacyCiphers.shared
+  ) throws(TransportError) -> Identity {
+    do {
+      return try open(bytes, file, password: password, with: nil)
+    } catch let error where error.cause == oldCipher {
+      guard let legacy else { throw error }
+      let identity = try open(bytes, file, password: password, with: legacy)
+      // What was opened there belongs to that provider; TLS is to know nothing of it.
+      return try Identity(
+        certificatePEM: Array(identity.certificatePEM().utf8), named: file,
+        keyPEM: Array(identity.privateKeyPEM().utf8), named: file)
+    }
+  }
+
+  private static func open(
+    _ bytes: [UInt8], _ file: String, password: String?, with legacy: LegacyCiphers?
+  ) throws(TransportError) -> Identity {
     let bio = try MemoryBIO(bytes)
-    guard let archive = unsafe d2i_PKCS12_bio(bio.handle, nil) else {
+    guard let archive = unsafe archive(in: bio.handle, legacy) else {
       throw OpenSSLError.take(.credential, file, "neither PEM nor PKCS#12")
     }
     defer { unsafe PKCS12_free(archive) }
@@ -29,6 +49,13 @@ enum PKCS12 {
     return Identity(name: file, leaf: ownedLeaf, others: ownedOthers, key: ownedKey)
   }
 
+  private static func archive(in bio: OpaquePointer, _ legacy: LegacyCiphers?) -> OpaquePointer? {
+    guard let legacy else { return unsafe d2i_PKCS12_bio(bio, nil) }
+    // What is given to be filled names the library context; it is freed if reading fails.
+    var empty = unsafe PKCS12_init_ex(NID_pkcs7_data, legacy.context, nil)
+    return unsafe d2i_PKCS12_bio(bio, &empty)
+  }
+
   private static func taken(_ stack: OpaquePointer?) -> [Certificate] {
     guard let stack = unsafe stack else { return [] }
     defer { unsafe martlet_sk_X509_free(stack) }
@@ -37,18 +64,44 @@ enum PKCS12 {
     return certificates
   }
 
+  private static let oldCipher =
+    "the file is encrypted with an old cipher (RC2-40), and OpenSSL's legacy provider is not installed; convert it to "
+    + "PEM where it is: openssl pkcs12 -legacy -in FILE -nodes -out FILE.pem"
+
   private static func failure(_ file: String, _ password: String?) -> TransportError {
     let error = OpenSSLError.take()
     let cause: String
     if error.library == ERR_LIB_PKCS12 && error.reason == PKCS12_R_MAC_VERIFY_FAILURE {
       cause = password == nil ? "the file needs a password, and none was given" : "the password does not open the file"
     } else if error.text == "unsupported" {
-      cause =
-        "the file is encrypted with an old cipher (RC2-40) that OpenSSL 3 does not load; convert it to PEM: "
-        + "openssl pkcs12 -legacy -in FILE -nodes -out FILE.pem"
+      cause = oldCipher
     } else {
       cause = "PKCS#12: \(error.text)"
     }
     return TransportError(.credential, file, cause, code: error.code)
   }
+}
+
+/// OpenSSL's old ciphers, in a library context of their own: nothing but an old PKCS#12 file is ever read with them.
+///
+/// `@unchecked Sendable` holds because the context is not changed once it is made, and OpenSSL allows its use by several
+/// threads.
+@safe
+final class LegacyCiphers: @unchecked Sendable {
+  /// `nil` where the legacy provider is not installed. It is loaded when it is first wanted, and kept.
+  static let shared = LegacyCiphers()
+
+  let context: OpaquePointer
+
+  private init?() {
+    guard let context = unsafe OSSL_LIB_CTX_new() else { return nil }
+    unsafe self.context = context
+    guard unsafe OSSL_PROVIDER_load(context, "default") != nil, unsafe OSSL_PROVIDER_load(context, "legacy") != nil
+    else {
+      ERR_clear_error()
+      return nil
+    }
+  }
+
+  deinit { unsafe OSSL_LIB_CTX_free(context) }
 }

@@ -30,8 +30,11 @@ enum Resolver {
 
   /// Looks `host` up and delivers the addresses, in the order to try them, on `loop`. Numbers need no thread; they too
   /// are delivered later, never inside this call.
+  /// - Parameter system: the blocking call, made on a thread of its own.
   static func resolve(
-    _ host: String, port: UInt16, on loop: EventLoop, _ deliver: @escaping @Sendable (Answer) -> Void
+    _ host: String, port: UInt16, on loop: EventLoop,
+    asking system: @escaping @Sendable (_ host: String, _ port: UInt16) -> Answer = { lookUp($0, $1, flags: 0) },
+    _ deliver: @escaping @Sendable (Answer) -> Void
   ) {
     if case .success(let addresses) = lookUp(host, port, flags: AI_NUMERICHOST) {
       loop.execute { deliver(.success(addresses)) }
@@ -45,7 +48,7 @@ enum Resolver {
     guard first else { return }
     do {
       try DetachedThread.run(name: "resolver") {
-        answer(question, lookUp(host, port, flags: 0))
+        answer(question, system(host, port))
       }
     } catch {
       answer(question, .failure(error))

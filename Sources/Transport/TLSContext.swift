@@ -67,6 +67,7 @@ package final class TLSContext: @unchecked Sendable {
   ) throws(TransportError) -> TLSContext {
     let context = try TLSContext(role: .client, applicationProtocols: applicationProtocols)
     unsafe SSL_CTX_set_verify(context.handle, SSL_VERIFY_PEER, nil)
+    context.handOutSessions()
     try context.add(trust)
     if let identity { try context.use(identity) }
     if !applicationProtocols.isEmpty {
@@ -102,6 +103,16 @@ package final class TLSContext: @unchecked Sendable {
     }
     if !applicationProtocols.isEmpty { context.selectProtocols() }
     return context
+  }
+
+  /// Sessions go to the connection that they come on, which knows where they may be used again.
+  private func handOutSessions() {
+    unsafe martlet_SSL_CTX_hand_out_sessions(handle)
+    // On the thread of the connection, from within a call on its session. 1 takes the reference over.
+    unsafe SSL_CTX_sess_set_new_cb(handle) { connection, session in
+      guard let connection = unsafe connection, let session = unsafe session else { return 0 }
+      return unsafe TLSSession.keep(session, of: connection) ? 1 : 0
+    }
   }
 
   private func add(_ trust: Trust) throws(TransportError) {

@@ -31,15 +31,22 @@ final class TLSSession {
   private let handle: OpaquePointer
   private let context: TLSContext
   private let peer: String
+  /// Where sessions are taken from and put; `nil`: each handshake is a full one.
+  private let sessions: TLSSessionCache?
   /// Ciphertext lent by `receive` and not taken yet.
   private var input = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// - Parameter serverName: what the server's certificate must be for; of no meaning on the server's side.
-  init(_ context: TLSContext, peer: String, serverName: String) throws(TransportError) {
+  /// - Parameters:
+  ///   - serverName: what the server's certificate must be for; of no meaning on the server's side.
+  ///   - sessions: those of this server and these credentials, for a client.
+  init(
+    _ context: TLSContext, peer: String, serverName: String, sessions: TLSSessionCache? = nil
+  ) throws(TransportError) {
     guard let handle = unsafe SSL_new(context.handle) else { throw OpenSSLError.take(.system, peer, "SSL_new") }
     unsafe self.handle = handle
     self.context = context
     self.peer = peer
+    self.sessions = sessions
     guard let bio = unsafe BIO_new(Self.method) else { throw OpenSSLError.take(.system, peer, "BIO_new") }
     // The BIO lives no longer than the handle, which is freed with this object.
     unsafe BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -49,6 +56,7 @@ final class TLSSession {
     case .client:
       unsafe SSL_set_connect_state(handle)
       try expect(serverName)
+      if let session = sessions?.take() { unsafe SSL_set_session(handle, session.handle) }
     case .server:
       unsafe SSL_set_accept_state(handle)
     }
@@ -67,6 +75,19 @@ final class TLSSession {
     guard unsafe SSL_set1_host(handle, name) == 1, unsafe martlet_SSL_set_tlsext_host_name(handle, name) == 1 else {
       throw OpenSSLError.take(.system, peer, "server name")
     }
+  }
+
+  /// Whether the handshake resumed a session.
+  var isResumed: Bool { unsafe SSL_session_reused(handle) == 1 }
+
+  /// Takes a session that the server has given to a connection, with its reference.
+  /// - Returns: false if it is of no use; then the reference stays OpenSSL's.
+  static func keep(_ session: OpaquePointer, of connection: OpaquePointer) -> Bool {
+    guard let bio = unsafe SSL_get_rbio(connection), let sessions = unsafe of(bio)?.sessions,
+      unsafe SSL_SESSION_is_resumable(session) == 1
+    else { return false }
+    sessions.put(unsafe ResumableSession(owning: session))
+    return true
   }
 
   /// Lends ciphertext from the peer. `handshake` and `read` must be called until they need more, before the bytes go.

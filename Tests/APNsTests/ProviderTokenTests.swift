@@ -176,6 +176,7 @@ private struct Clocks {
     #expect(signed == 1)
     #expect(answers.filter { $0 == .refresh }.count == 1)
     #expect(answers.filter { $0 == .ignored }.count == 999)
+    #expect(token.current?.replacesRefused == true && token.previous?.replacesRefused == false)
     #expect(!token.suspectsClock)
   }
 

@@ -168,6 +168,27 @@ private struct Collector: HeaderSink {
     #expect(DeviceToken.isWellFormed(bytes.span) == isValid)
   }
 
+  /// APNs has been seen to allow 8,000 bytes, counted as RFC 9113 does (section 6.5.2): 32 more for each field.
+  @Test func headerListsStayFarBelowEightThousandBytes() throws {
+    func long(_ count: Int) -> String { String(repeating: "f", count: count) }
+    let push = notification(
+      token: long(200), type: .other, typeName: long(PushType.longestName), expiration: .max,
+      collapseID: long(64), topic: long(255))
+    let jwt = try ProviderToken.text(
+      keyID: "ABC123DEFG", teamID: "DEF123GHIJ", issuedAt: UnixTime(seconds: 9_999_999_999),
+      signer: { _ in [UInt8](repeating: 0, count: 64) })
+    let all = headers(of: push, authorization: "bearer " + String(decoding: jwt, as: UTF8.self)).fields
+    #expect(all.count == RequestHeaders.maximumCount)
+    // The one value that nothing bounds but DNS is the host's.
+    let size = all.reduce(255) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
+    #expect(size < 2_000)
+
+    var broadcast = notification(token: long(256), type: .liveactivity, expiration: .max)
+    broadcast.channel = broadcast.token
+    broadcast.token = .empty
+    #expect(headers(of: broadcast).fields.reduce(255) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 } < 2_000)
+  }
+
   @Test func endpointsAreApples() {
     #expect(APNsEndpoint(.production) == APNsEndpoint(host: "api.push.apple.com", port: 443))
     #expect(APNsEndpoint(.sandbox) == APNsEndpoint(host: "api.sandbox.push.apple.com", port: 443))

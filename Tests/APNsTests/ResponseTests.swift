@@ -71,6 +71,15 @@ import Wire
     #expect(parse(410, body).verdict == .rejected)
   }
 
+  @Test func whatIsNoReasonKeepsItsTextInBounds() {
+    #expect(parse(502, "<html>\r\n<b>Bad Gateway</b>\u{1}é").bodyText == "<html>  <b>Bad Gateway</b>???")
+    #expect(parse(500, #"{"error":"upstream"}"#).bodyText == #"{"error":"upstream"}"#)
+    #expect(parse(502, String(repeating: "x", count: 5000)).bodyText?.utf8.count == Response.longestBodyText)
+    #expect(parse(502, " \n").bodyText == nil && parse(502, "").bodyText == nil)
+    #expect(parse(410, #"{"reason":"Unregistered"}"#).bodyText == nil)
+    #expect(parse(400, #"{"reason":"BrandNew"}"#).bodyText == nil)
+  }
+
   @Test func aBodyThatBreaksOffCountsAsFarAsItGoes() {
     #expect(parse(410, #"{"reason":"Unregistered","timest"#).reason == .unregistered)
     #expect(parse(410, #"{"reason":"Unregis"#).reason == nil)

@@ -52,8 +52,9 @@ import Wire
     for reason in Reason.allCases where reason != .unknown {
       let response = Response(status: reason.status ?? 0, reason: reason)
       for _ in 0..<300 { _ = environment.note(response) }
-      #expect(environment.isSuspect == (reason == .badDeviceToken), "\(reason)")
-      if reason == .badDeviceToken { environment = EnvironmentGuard() }
+      let isAboutTheToken = reason == .badDeviceToken || reason == .deviceTokenNotForTopic
+      #expect(environment.isSuspect == isAboutTheToken, "\(reason)")
+      if isAboutTheToken { environment = EnvironmentGuard() }
     }
   }
 

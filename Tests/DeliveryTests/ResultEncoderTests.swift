@@ -127,6 +127,18 @@ private struct EventDocument: Decodable {
     }
   }
 
+  @Test mutating func `a body that is no reason is told as the message`() throws {
+    let subject = try subject()
+    for ending in [
+      Ending.rejected(Response(status: 404, bodyText: "<html> \"no\"")),
+      .failed(.answered(Response(status: 404, bodyText: "<html> \"no\""))),
+    ] {
+      let document = try result(subject, ending)
+      #expect(document.message == "<html> \"no\"")
+      #expect(document.reason == nil && document.httpStatus == 404)
+    }
+  }
+
   @Test mutating func `without an id the derived one stands in, and the key is the request's or the id`() throws {
     let derived = try subject(RequestSample(), key: nil)
     var document = try result(derived, .expired)

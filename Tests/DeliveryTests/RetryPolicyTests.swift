@@ -8,13 +8,14 @@ import Wire
   private let now = UnixTime(seconds: 1_790_000_000)
 
   private func decide(
-    _ result: SendResult, attempts: Int = 1, unsent: Int = 0, expiration: Int64? = nil, age: Int64 = 0, seed: UInt64 = 1
+    _ result: SendResult, attempts: Int = 1, unsent: Int = 0, expiration: Int64? = nil, refreshes: Int = 0,
+    age: Int64 = 0, seed: UInt64 = 1, policy: RetryPolicy = RetryPolicy()
   ) -> RetryPolicy.Decision {
     var random = SeededRandom(seed: seed)
     let facts = RetryPolicy.Facts(
-      attempts: attempts, unsent: unsent, expiration: expiration,
+      attempts: attempts, unsent: unsent, expiration: expiration, refreshes: refreshes,
       takenUpAt: UnixTime(seconds: now.seconds - age))
-    return RetryPolicy().decide(result, facts, now: now, using: &random)
+    return policy.decide(result, facts, now: now, using: &random)
   }
 
   private func status(_ decision: RetryPolicy.Decision) -> String {
@@ -42,7 +43,8 @@ import Wire
     case .rejected, .invalidToken, .credentialFault: #expect(first == "rejected")
     case .refreshToken, .replaceConnection, .throttled, .retry:
       #expect(first == "again")
-      #expect(self.status(decide(.answered(response), attempts: 4)) == "again")
+      let isSlow = response.verdict == .throttled || response.verdict == .retry
+      #expect(self.status(decide(.answered(response), attempts: 4)) == (isSlow ? "park" : "again"))
       #expect(self.status(decide(.answered(response), attempts: 5)) == "failed")
     }
   }
@@ -86,14 +88,50 @@ import Wire
 
   @Test(arguments: 1..<5)
   func backoffIsExponentialWithFullJitter(attempt: Int) throws {
+    var policy = RetryPolicy()
+    policy.lastingBackoff = .zero
     let ceiling = Duration.milliseconds(500 * (1 << (attempt - 1)))
     let delays = (0..<400).compactMap {
-      delay(decide(.answered(Response(status: 500)), attempts: attempt, seed: UInt64($0)))
+      delay(decide(.answered(Response(status: 500)), attempts: attempt, seed: UInt64($0), policy: policy))
     }
     #expect(delays.count == 400)
     #expect(delays.allSatisfy { $0 >= .zero && $0 <= ceiling })
     #expect(try #require(delays.max()) > ceiling * 9 / 10)
     #expect(try #require(delays.min()) < ceiling / 10)
+  }
+
+  @Test(arguments: [Response(status: 503), Response(status: 429, reason: .tooManyRequests)])
+  func troubleThatLastsIsWaitedForFifteenMinutesAndThenLonger(response: Response) throws {
+    var policy = RetryPolicy()
+    policy.attempts = 100
+    for (attempts, minutes) in [(3, 15), (4, 30), (5, 60), (6, 60), (99, 60)] {
+      for seed in 0..<20 as Range<UInt64> {
+        let decision = decide(.answered(response), attempts: attempts, seed: seed, policy: policy)
+        #expect(status(decision) == "park")
+        let waited = try #require(delay(decision))
+        #expect(waited >= .seconds(60 * minutes) && waited <= .seconds(75 * minutes))
+      }
+    }
+    #expect(status(decide(.answered(response), attempts: 2, policy: policy)) == "again")
+  }
+
+  @Test func aServerThatNamesTheWaitIsTakenAtItsWord() {
+    let response = Response(status: 503, retryAfter: .seconds(40))
+    #expect(delay(decide(.answered(response), attempts: 4)) == .seconds(40))
+  }
+
+  @Test(arguments: [(901, "again"), (100_000, "park")] as [(Int64, String)])
+  func whatWouldExpireInALongWaitGoesOnWithShortOnes(left: Int64, outcome: String) throws {
+    let decision = decide(.answered(Response(status: 503)), attempts: 3, expiration: now.seconds + left)
+    #expect(status(decision) == outcome)
+    if outcome == "again" { #expect(try #require(delay(decision)) <= .seconds(2)) }
+  }
+
+  @Test func aThirdExpiredProviderTokenIsAFaultOfTheCredentials() {
+    let response = Response(status: 403, reason: .expiredProviderToken)
+    #expect(status(decide(.answered(response), attempts: 1, refreshes: 0)) == "again")
+    #expect(status(decide(.answered(response), attempts: 2, refreshes: 1)) == "again")
+    #expect(status(decide(.answered(response), attempts: 3, refreshes: 2)) == "rejected")
   }
 
   @Test func longWaitsAreParked() {

@@ -117,6 +117,7 @@ final class World: Sendable {
     settings.delivery.lanes = 1
     settings.delivery.commitInterval = .milliseconds(200)
     settings.delivery.retryBackoff.initial = .milliseconds(50)
+    settings.delivery.retryBackoff.lasting = .zero
     settings.apps = plan.apps.map { app in
       var result = AppSettings()
       result.name = app.name

@@ -83,10 +83,22 @@ class Seen:
     at: float
     #: The claims of its provider token together with `kid`; empty when there was none or it was bad.
     claims: Mapping[str, object] = field(default_factory=dict)
+    #: The `UID` in the certificate that the client has shown.
+    client: str | None = None
 
     @property
     def token(self) -> str:
         return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """How TLS began on one connection."""
+
+    version: str
+    resumed: bool
+    #: The `UID` in the client's certificate.
+    client: str | None
 
 
 class ProviderTokenJudge:
@@ -164,19 +176,26 @@ class _Connection(asyncio.Protocol):
         self.open: dict[int, tuple[dict[str, str], bytearray]] = {}
         self.frames = _FrameSplitter()
         self.number = -1
+        self.client: str | None = None
         self.team: object = None
+        self.key: object = None
         self.widened = False
         self.gone_above: int | None = None
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport):
         self.transport = transport
-        self.number = self.server._connected(self)
+        tls = transport.get_extra_info("ssl_object")
+        subject = (tls.getpeercert() or {}).get("subject", ())
+        self.client = next((value for entry in subject for name, value in entry if name in ("userId", "UID")), None)
+        self.number = self.server._connected(self, Handshake(tls.version() or "", tls.session_reused, self.client))
         self.engine.local_settings = h2.settings.Settings(
             client=False,
             initial_values={
                 h2.settings.SettingCodes.HEADER_TABLE_SIZE: 4096,
-                h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self.server.streams_at_first,
+                h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: (
+                    self.server.streams_at_first if self.client is None else self.server.streams_later
+                ),
                 h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: 8000,
                 h2.settings.SettingCodes.ENABLE_PUSH: 0,
             },
@@ -225,12 +244,8 @@ class _Connection(asyncio.Protocol):
         self.open[stream] = (headers, bytearray())
 
     def _arrived(self, stream: int, headers: dict[str, str], body: bytes):
-        refusal, claims = self.server.judge.judge(headers.get("authorization"))
-        if refusal is None and self.team not in (None, claims["iss"]):
-            refusal = "InvalidProviderToken"
-        if refusal is None:
-            self.team = claims["iss"]
-        seen = Seen(self.number, stream, headers.get(":path", ""), headers, body, time.monotonic(), claims)
+        refusal, claims = self._judge(headers)
+        seen = Seen(self.number, stream, headers.get(":path", ""), headers, body, time.monotonic(), claims, self.client)
         answer = self.server._saw(seen)
         if refusal is not None:
             answer = Answer(403, refusal)
@@ -242,6 +257,20 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(answer.delay, self._answer_late, seen, answer)
         else:
             self._answer(seen, answer)
+
+    def _judge(self, headers: dict[str, str]) -> tuple[str | None, Mapping[str, object]]:
+        """A connection belongs to the team and the key of its first good request; a certificate stands for both."""
+        if self.client is not None:
+            return None, {}
+        refusal, claims = self.server.judge.judge(headers.get("authorization"))
+        if refusal is not None:
+            return refusal, claims
+        if self.team not in (None, claims["iss"]):
+            return "InvalidProviderToken", claims
+        if self.key not in (None, claims["kid"]):
+            return "UnrelatedKeyIdInToken", claims
+        self.team, self.key = claims["iss"], claims["kid"]
+        return None, claims
 
     def _answer_late(self, seen: Seen, answer: Answer):
         if not self.transport.is_closing():
@@ -309,6 +338,8 @@ class APNsStandIn:
         *,
         streams_at_first: int = STREAMS_AT_FIRST,
         streams_later: int = STREAMS_LATER,
+        client_authority: Path | None = None,
+        tls_version: str | None = None,
     ):
         self.judge = ProviderTokenJudge(keys)
         self.streams_at_first = streams_at_first
@@ -319,6 +350,11 @@ class APNsStandIn:
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.load_cert_chain(certificate, key)
         self._context.set_alpn_protocols(["h2"])
+        if client_authority is not None:
+            self._context.load_verify_locations(client_authority)
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+        if tls_version is not None:
+            self._context.minimum_version = self._context.maximum_version = ssl.TLSVersion[tls_version]
         self._lock = threading.Lock()
         self._answers: dict[str, list[Answer]] = {}
         self._seen: list[Seen] = []
@@ -326,6 +362,7 @@ class APNsStandIn:
         self._late: list[tuple[int, float]] = []
         self._partings: list[tuple[int, int]] = []
         self._connections = 0
+        self._handshakes: list[Handshake] = []
         self._live: set[_Connection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -368,6 +405,12 @@ class APNsStandIn:
         """The GOAWAYs that clients sent: connection and error code."""
         with self._lock:
             return list(self._partings)
+
+    @property
+    def handshakes(self) -> list[Handshake]:
+        """One for each connection, in their order."""
+        with self._lock:
+            return list(self._handshakes)
 
     @property
     def connections(self) -> int:
@@ -419,9 +462,10 @@ class APNsStandIn:
 
     # Called by connections.
 
-    def _connected(self, connection: _Connection) -> int:
+    def _connected(self, connection: _Connection, handshake: Handshake) -> int:
         with self._lock:
             self._live.add(connection)
+            self._handshakes.append(handshake)
             self._connections += 1
             return self._connections
 

@@ -2,6 +2,7 @@
 
 import time
 
+from apns_standin import Answer
 from contract import check_result
 from world import as_record, device_token, request
 
@@ -43,3 +44,61 @@ def test_one_stream_until_the_first_good_answer(world):
     world.results.count(len(fields), timeout=60)
     assert not world.server.violations
     assert len(world.server.seen) == len(fields)
+
+
+def test_a_connection_sees_one_key_and_one_app(world):
+    """Keys that are good for some topics only share no connection with another; the stand-in refuses a second one."""
+    keys = [world.key(f"TOPICKEY{number:02}", "TEAMONE123") for number in range(3)]
+    for number in range(9):
+        world.app(f"app-{number}", f"com.example.app{number}", keys[number % 3])
+    world.martlet().wait_ready()
+    fields = [request(device_token(number), app=f"app-{number % 9}") for number in range(450)]
+    world.send([as_record(one) for one in fields])
+    records = world.results.count(len(fields))
+    assert {(check_result(record)["status"], record.json["attempts"]) for record in records} == {("delivered", 1)}
+    by_connection = {}
+    for seen in world.server.seen:
+        by_connection.setdefault(seen.connection, set()).add((seen.claims["kid"], seen.headers["apns-topic"]))
+    assert all(len(pairs) == 1 for pairs in by_connection.values())
+
+
+def test_after_too_many_token_updates_the_same_token_goes_elsewhere(world):
+    world.martlet(lanes=1, maxConnectionsPerApp=1).wait_ready()
+    world.send([as_record(request(device_token(1)))])
+    world.results.count(1)
+    world.server.answer(device_token(2), Answer(429, "TooManyProviderTokenUpdates"), Answer())
+    world.send([as_record(request(device_token(number))) for number in (2, 3)])
+    records = world.results.count(3)
+    assert {check_result(record)["status"] for record in records} == {"delivered"}
+    refused, again = world.server.seen_for(device_token(2))
+    assert refused.connection != again.connection, "that connection is of no use for a while"
+    assert len({seen.headers["authorization"] for seen in world.server.seen}) == 1, "the token is good"
+
+
+def test_a_token_that_stays_expired_is_sent_three_times_and_nobody_signs_in_haste(world):
+    """As with a clock that is wrong: no storm of tokens, and the request ends as refused."""
+    martlet = world.martlet()
+    martlet.wait_ready()
+    world.server.answer_by_default(Answer(403, "ExpiredProviderToken"))
+    world.send([as_record(request(device_token(number))) for number in range(5)])
+    records = world.results.count(5)
+    results = [check_result(record) for record in records]
+    assert {(one["status"], one["reason"], one["attempts"]) for one in results} == {
+        ("rejected", "ExpiredProviderToken", 3)
+    }
+    assert len({seen.headers["authorization"] for seen in world.server.seen}) == 1
+    assert '"provider_token_refused"' in martlet.text()
+    assert not world.events.poll(0.3)
+
+
+def test_two_replicas_have_tokens_of_their_own(world):
+    for _ in range(2):
+        world.martlet().wait_ready()
+    world.send([as_record(request(device_token(number))) for number in range(400)])
+    records = world.results.count(400, timeout=60)
+    assert {check_result(record)["status"] for record in records} == {"delivered"}
+    assert len({seen.headers["authorization"] for seen in world.server.seen}) == 2
+    by_connection = {}
+    for seen in world.server.seen:
+        by_connection.setdefault(seen.connection, set()).add(seen.headers["authorization"])
+    assert all(len(tokens) == 1 for tokens in by_connection.values())

@@ -190,8 +190,29 @@ def test_a_body_in_pieces_and_odd_bodies(world):
     assert results[tokens["pieces"]]["reason"] == "BadDeviceToken"
     assert results[tokens["blank"]]["reason"] == "Unregistered"
     assert len(str(results[tokens["long"]]["reason"])) < 1000
+    assert results[tokens["page"]]["message"] == "<html>Not Found</html>"
+    assert "message" not in results[tokens["empty"]]
     events = {record.json["token"]: check_event(record)["reason"] for record in world.events.count(2)}
     assert events == {tokens["pieces"]: "BadDeviceToken", tokens["blank"]: "Unregistered"}
+
+
+def test_trouble_that_lasts_is_parked_and_sent_again_later(world):
+    """Two quick repeats, then the long wait on the deferred topic; other devices of the app notice nothing."""
+    world.martlet(retryBackoff={"initial": "50ms", "max": "100ms", "lasting": "31s"}).wait_ready()
+    answers = {device_token(1): Answer(503, "ServiceUnavailable"), device_token(2): Answer(429, "TooManyRequests")}
+    for token, answer in answers.items():
+        world.server.answer(token, *[answer] * 3, Answer())
+    world.send([as_record(request(device_token(number))) for number in range(1, 101)])
+    world.results.count(98, timeout=20)
+    assert len(world.reader("push.deferred").count(2, timeout=20)) == 2
+    records = world.results.count(100, timeout=90)
+    by_token = {record.json["token"]: check_result(record) for record in records}
+    assert {result["status"] for result in by_token.values()} == {"delivered"}
+    for token in answers:
+        posts = world.server.seen_for(token)
+        assert (by_token[token]["attempts"], len(posts)) == (4, 4)
+        assert len({seen.headers["apns-id"] for seen in posts}) == 1
+        assert posts[2].at - posts[0].at < 10 < 30 < posts[3].at - posts[2].at
 
 
 def test_one_throttled_device_slows_no_other(world):

@@ -41,9 +41,19 @@ def as_record(fields: Mapping[str, Any], **options: Any) -> Outgoing:
 class App:
     name: str
     bundle: str
-    key: SigningKey
+    key: SigningKey | None
     environment: str = "production"
     server: dict[str, Any] | None = None
+    #: The app's `certificate` in the configuration, in place of a key.
+    certificate: dict[str, Any] | None = None
+
+    def credentials(self) -> dict[str, Any]:
+        if self.certificate is not None:
+            return {"certificate": self.certificate}
+        assert self.key is not None
+        return {
+            "token": {"keyFile": str(self.key.file), "keyId": self.key.key_id, "teamId": self.key.team_id},
+        }
 
 
 @dataclass
@@ -57,6 +67,10 @@ class World:
     keys: dict[str, SigningKey] = field(default_factory=dict)
     apps: dict[str, App] = field(default_factory=dict)
     group: str = "martlet"
+    #: The stand-in asks for certificates that this file's authorities have issued.
+    client_authority: Path | None = None
+    #: The one version of TLS that the stand-in speaks, as Python calls it.
+    tls_version: str | None = None
     _kafka: MockKafka | None = None
     _server: APNsStandIn | None = None
 
@@ -79,7 +93,10 @@ class World:
         """The stand-in; it knows the keys that were made before its first use."""
         if self._server is None:
             known = {key.key_id: (key.team_id, key.public_pem) for key in self.keys.values()}
-            self._server = APNsStandIn(self.identity.certificate, self.identity.key, known).start()
+            self._server = APNsStandIn(
+                self.identity.certificate, self.identity.key, known,
+                client_authority=self.client_authority, tls_version=self.tls_version,
+            ).start()  # fmt: skip
         return self._server
 
     def key(self, key_id: str = "ABC123DEFG", team_id: str = "DEF123GHIJ") -> SigningKey:
@@ -90,8 +107,11 @@ class World:
     def app(
         self, name: str = DEFAULT_APP, bundle: str = "com.example.shop", key: SigningKey | None = None,
         server: dict[str, Any] | None = None, environment: str = "production",
+        certificate: dict[str, Any] | None = None,
     ) -> App:  # fmt: skip
-        self.apps[name] = App(name, bundle, key or self.key(), environment, server)
+        if certificate is None:
+            key = key or self.key()
+        self.apps[name] = App(name, bundle, key, environment, server, certificate)
         return self.apps[name]
 
     # The service.
@@ -115,11 +135,7 @@ class World:
                 app.name: {
                     "bundleId": app.bundle,
                     "environment": app.environment,
-                    "token": {
-                        "keyFile": str(app.key.file),
-                        "keyId": app.key.key_id,
-                        "teamId": app.key.team_id,
-                    },
+                    **app.credentials(),
                     "server": app.server
                     or {"host": "localhost", "port": self.server.port, "caFile": str(self.authority.authority)},
                 }

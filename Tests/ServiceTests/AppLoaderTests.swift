@@ -92,7 +92,8 @@ struct AppLoaderTests {
     (PushCertificateScope(), AppRules.Environment.production, nil),
     (PushCertificateScope(topics: ["com.example", "com.example.voip"]), .sandbox, nil),
     (PushCertificateScope(topics: ["com.other"]), .production, "the app's bundle id"),
-    (PushCertificateScope(topics: ["com.example.voip"]), .production, "the app's bundle id"),
+    (PushCertificateScope(topics: ["com.example.voip"]), .production, nil),
+    (PushCertificateScope(topics: ["com.example.other", "com.example.voip.x"]), .production, "the app's bundle id"),
     (PushCertificateScope(allowsSandbox: true), .production, "another environment"),
     (PushCertificateScope(allowsProduction: true), .sandbox, "another environment"),
     (PushCertificateScope(topics: ["com.example"], allowsSandbox: true, allowsProduction: true), .sandbox, nil),
@@ -162,6 +163,15 @@ struct PushCertificateUseTests {
     let validUntil = loader.load(app, [:])?.validUntil
     #expect(validUntil.map { ExpiryStage(of: $0, at: ServiceClock.now().time) } == .distant, "\(loader.faults)")
     #expect(problems(app).isEmpty)
+  }
+
+  @Test
+  func whatItCoversIsKnownToTheRulesOfRequests() throws {
+    let app = try app(topic: "com.example")
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let runtime = loader.load(app, [:])
+    #expect(AppRules(app, runtime).certificate == CertificateRules(topics: ["com.example"]))
+    #expect(AppRules(app, nil).certificate == nil)
   }
 
   @Test

@@ -84,7 +84,7 @@ struct SettingsLoaderTests {
                      pushTypes: { newtype: { topicSuffix: '.x' }, 'plain-type': { topicSuffix: '' } } } },
         delivery: { maxConnectionsPerApp: 1, maxStreamsPerConnection: 2, maxInFlight: 30, maxInFlightBytes: '2MiB',
                     maxInFlightPerApp: 5, attempts: 6, requestTimeout: '7s', connectTimeout: '8s', drainTimeout: '9s',
-                    commitInterval: '100ms', lanes: 3, retryBackoff: { initial: '1s', max: '2s' },
+                    commitInterval: '100ms', lanes: 3, retryBackoff: { initial: '1s', max: '2s', lasting: '0s' },
                     proxy: { host: 'proxy', port: 8080, usernameFile: 'password', passwordFile: 'password' } },
         http: { listen: '[::1]:0' }, log: { level: 'debug', format: 'text' } }
       """)
@@ -105,14 +105,14 @@ struct SettingsLoaderTests {
     #expect(app.maxConnections == 2 && app.maxInFlight == 7)
     #expect(app.certificate?.passwordFile == "\(fixture.files.path)/password")
     #expect(app.server?.host == "mock" && app.server?.port == 2197)
-    #expect(AppRules(app).pushTypes == ["newtype": ".x", "plain-type": ""])
+    #expect(AppRules(app, nil).pushTypes == ["newtype": ".x", "plain-type": ""])
     #expect(app.proxy?.host == "own" && app.proxy?.port == 3128 && app.proxy?.usernameFile == nil)
     #expect(settings.delivery.proxy?.host == "proxy" && settings.delivery.proxy?.port == 8080)
     #expect(settings.delivery.proxy?.passwordFile == "\(fixture.files.path)/password")
     #expect(settings.delivery.maxInFlightBytes == 2_097_152)
     #expect(settings.delivery.commitInterval == .milliseconds(100))
     #expect(settings.delivery.lanes == 3 && settings.delivery.maxStreamsPerConnection == 2)
-    #expect(settings.delivery.retryBackoff.max == .seconds(2))
+    #expect(settings.delivery.retryBackoff.max == .seconds(2) && settings.delivery.retryBackoff.lasting == .zero)
     #expect(settings.http.listen == ListenAddress(host: "::1", port: 0))
     #expect(settings.log.level == .debug && settings.log.format == .text)
   }
@@ -143,6 +143,8 @@ struct SettingsLoaderTests {
     ("log: { level: 'warn' }", "log.level", "unknown word", nil),
     ("log: { level: 'debgu' }", "log.level", "unknown word", "debug"),
     ("delivery: { maxInFlight: 0 }", "delivery.maxInFlight", "out of range", nil),
+    ("delivery: { maxStreamsPerConnection: 0 }", "delivery.maxStreamsPerConnection", "out of range", nil),
+    ("delivery: { maxConnectionsPerApp: 0 }", "delivery.maxConnectionsPerApp", "out of range", nil),
     ("delivery: { maxInFlight: -5 }", "delivery.maxInFlight", "out of range", nil),
     ("delivery: { maxInFlightBytes: '1KiB' }", "delivery.maxInFlightBytes", "out of range", nil),
     ("delivery: { maxInFlightPerApp: '5' }", "delivery.maxInFlightPerApp", "wrong type", nil),

@@ -152,9 +152,11 @@ import Wire
     let identity = try Identity.load(certificateFile: file, password: "open-sesame")
     #expect(identity.userID == "com.example")
     _ = try TLSContext.client(identity: identity)
+    let old = try Identity.load(certificateFile: directory.file("old.p12"), password: "open-sesame")
+    #expect(old.userID == "com.example")
     for (name, password, word) in [
       ("new.p12", nil, "none was given"), ("new.p12", "hunter2", "does not open"),
-      ("old.p12", "open-sesame", "-legacy"),
+      ("old.p12", nil, "none was given"), ("old.p12", "hunter2", "does not open"),
     ] {
       let error = try #require(throws: TransportError.self) {
         try Identity.load(certificateFile: directory.file(name), password: password)

@@ -33,6 +33,50 @@ import Wire
     #expect(answer.value.map { $0.count > 0 } == true)
   }
 
+  /// Apple wants a fresh look-up before each connection: an answer is good for those who wait for it, and for no more.
+  @Test func theSystemIsAskedAnewEachTime() throws {
+    let fixture = try LoopFixture()
+    let all = try ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map { try address($0) }
+    let asked = Monitor(0)
+    for round in 0..<3 {
+      let answer = Monitor<[String]?>(nil)
+      Resolver.resolve(
+        "fresh.test", port: 443, on: fixture.loop,
+        asking: { _, _ in
+          asked.update { $0 += 1 }
+          return .success([all[round]])
+        }
+      ) { result in
+        let hosts = (try? result.get())?.compactMap { $0.endpoint?.host }
+        answer.update { $0 = hosts }
+      }
+      #expect(answer.wait { $0 != nil })
+      #expect(answer.value == [["127.0.0.1", "127.0.0.2", "127.0.0.3"][round]])
+      #expect(asked.value == round + 1)
+    }
+  }
+
+  @Test func whoAsksWhileAnotherWaitsSharesHisAnswer() throws {
+    let fixture = try LoopFixture()
+    let one = try address("127.0.0.1")
+    let gate = Monitor(false)
+    let asked = Monitor(0)
+    let answers = Monitor(0)
+    for _ in 0..<20 {
+      Resolver.resolve(
+        "shared.test", port: 443, on: fixture.loop,
+        asking: { _, _ in
+          asked.update { $0 += 1 }
+          _ = gate.wait { $0 }
+          return .success([one])
+        }
+      ) { _ in answers.update { $0 += 1 } }
+    }
+    gate.update { $0 = true }
+    #expect(answers.wait { $0 == 20 })
+    #expect(asked.value == 1)
+  }
+
   @Test func aNameThatDoesNotExistIsAnErrorThatNamesIt() throws {
     let fixture = try LoopFixture()
     let recorder = Recorder()

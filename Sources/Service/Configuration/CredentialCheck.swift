@@ -1,3 +1,4 @@
+internal import APNs
 internal import Delivery
 internal import Transport
 package import Wire
@@ -115,11 +116,14 @@ struct PushScopeFault: Equatable {
 }
 
 extension PushCertificateScope {
-  /// Apple answers each request that its certificate does not cover with an error; it is better told at the start.
+  /// Apple answers each request that its certificate does not cover with an error; it is better told at the start. One
+  /// topic of the app's is enough: a certificate may be for calls alone, say. Which push types it is good for is looked
+  /// at for each request.
   ///
   /// - Returns: `nil` if the certificate covers the app, or does not say what it covers.
   func fault(for app: AppSettings) -> PushScopeFault? {
-    if let topics, !topics.contains(app.bundleID) {
+    let wanted = Set(PushType.allCases.map { $0.topic(bundleID: app.bundleID) })
+    if let topics, wanted.isDisjoint(with: topics) {
       let shown = topics.prefix(8).joined(separator: ", ") + (topics.count > 8 ? ", …" : "")
       return PushScopeFault(
         message: "the certificate does not cover the app's bundle id", found: shown, allowed: app.bundleID)

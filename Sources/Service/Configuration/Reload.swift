@@ -119,6 +119,7 @@ enum FixedSettings {
     setting("delivery.commitInterval", \.delivery.commitInterval), setting("delivery.lanes", \.delivery.lanes),
     setting("delivery.retryBackoff.initial", \.delivery.retryBackoff.initial),
     setting("delivery.retryBackoff.max", \.delivery.retryBackoff.max),
+    setting("delivery.retryBackoff.lasting", \.delivery.retryBackoff.lasting),
     setting("delivery.giveUpAfter", \.delivery.giveUpAfter),
     setting("delivery.proxy.host", \.delivery.proxy?.host), setting("delivery.proxy.port", \.delivery.proxy?.port),
     setting("delivery.proxy.usernameFile", \.delivery.proxy?.usernameFile),

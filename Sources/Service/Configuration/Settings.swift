@@ -185,6 +185,7 @@ package struct DeliverySettings: Sendable {
 package struct BackoffSettings: Sendable {
   package var initial = Duration.milliseconds(500)
   package var max = Duration.seconds(30)
+  package var lasting = Duration.seconds(900)
 }
 
 /// `http`: where metrics and health are served.

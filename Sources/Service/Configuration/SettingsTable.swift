@@ -236,6 +236,10 @@ extension BackoffSettings {
       .value(
         "initial", \.initial, .duration(.milliseconds(1)...(.seconds(600))), "The wait before the second attempt."),
       .value("max", \.max, .duration(.milliseconds(1)...(.seconds(3600))), "The longest wait; each doubles up to it."),
+      .value(
+        "lasting", \.lasting, .duration(.zero...(.seconds(86_400))),
+        "The wait after the third 429 or 5xx, which doubles twice. Apple asks for 15 minutes. 0s: no longer than others."
+      ),
     ],
     check: { backoff, value, path, context in
       if backoff.initial > backoff.max {

@@ -141,7 +141,10 @@ actor Reloader {
   private func apply(_ draft: Draft, _ next: ConfigurationImage) async {
     var draft = draft
     let altered = Set(draft.plan.added + draft.plan.changed + draft.plan.adjusted)
-    for app in next.settings.apps where altered.contains(app.name) { draft.apps.update(AppRules(app)) }
+    let loaded = Dictionary(draft.renewed.map { ($0.name, $0.runtime) }, uniquingKeysWith: { $1 })
+    for app in next.settings.apps where altered.contains(app.name) {
+      draft.apps.update(AppRules(app, loaded[app.name] ?? runtimes[app.name]))
+    }
     let removed = draft.plan.removed.compactMap { draft.apps.find($0) }
     for app in removed { draft.apps.remove(app) }
     let renewed = draft.renewed.compactMap { app in draft.apps.find(app.name).map { ($0, app.runtime) } }

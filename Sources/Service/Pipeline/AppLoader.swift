@@ -77,6 +77,7 @@ struct AppLoader: Sendable {
     let credentials: AppCredentials
     let tls: TLSContext
     var validUntil: UnixTime?
+    var rules: CertificateRules?
     if let token = app.token {
       credentials = .token(try source(of: token, contents[token.keyFile] ?? .unreadable))
       tls = try sharedContext(trust, app.server?.caFile.map { contents[$0] ?? .unreadable } ?? .absent)
@@ -90,6 +91,7 @@ struct AppLoader: Sendable {
       }
       lastVersion += 1
       validUntil = identity.validUntil
+      rules = CertificateRules(topics: identity.pushScope.topics)
       credentials = .certificate(CredentialVersion(key: lastVersion))
       tls = try TLSContext.client(trust: trust, identity: identity)
     } else {
@@ -99,7 +101,8 @@ struct AppLoader: Sendable {
     return AppRuntime(
       name: app.name, bundleID: app.bundleID,
       endpoint: Endpoint(host: server.host, port: server.port), proxy: try proxy(of: app),
-      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app), validUntil: validUntil)
+      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app), validUntil: validUntil,
+      certificate: rules)
   }
 
   private mutating func source(

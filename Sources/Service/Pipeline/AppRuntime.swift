@@ -14,14 +14,19 @@ final class AppRuntime: Sendable {
   /// The value of `:authority`.
   let authority: [UInt8]
   let tls: TLSContext
+  /// Of this app alone, and gone with its credentials.
+  let sessions = TLSSessionCache()
   let credentials: AppCredentials
   let limits: PoolLimits
   /// When the certificate expires; `nil` for an app that has none.
   let validUntil: UnixTime?
+  /// What may be sent with the certificate; `nil` for an app that has none.
+  let certificate: CertificateRules?
 
   init(
     name: String, bundleID: String, endpoint: Endpoint, proxy: Proxy?, authority: String, tls: TLSContext,
-    credentials: AppCredentials, limits: PoolLimits, validUntil: UnixTime? = nil
+    credentials: AppCredentials, limits: PoolLimits, validUntil: UnixTime? = nil,
+    certificate: CertificateRules? = nil
   ) {
     self.name = name
     self.bundleID = bundleID
@@ -32,6 +37,7 @@ final class AppRuntime: Sendable {
     self.credentials = credentials
     self.limits = limits
     self.validUntil = validUntil
+    self.certificate = certificate
   }
 }
 

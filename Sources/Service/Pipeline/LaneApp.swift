@@ -143,7 +143,7 @@ final class LaneApp {
     limits.concurrentStreams = runtime.limits.maxStreamsPerConnection
     do {
       connection.client = try HTTP2Client.connect(
-        on: lane.loop, to: runtime.endpoint, through: runtime.proxy, tls: runtime.tls,
+        on: lane.loop, to: runtime.endpoint, through: runtime.proxy, tls: runtime.tls, sessions: runtime.sessions,
         deadline: now + runtime.limits.connectTimeout, limits: limits, delegate: connection)
     } catch {
       closed(connection, error)
@@ -193,7 +193,9 @@ final class LaneApp {
   private func refreshToken() -> Bool {
     guard case .token(let source) = runtime.credentials else { return true }
     guard let signed = source.current(at: lane.loop.moment) else { return false }
-    if signed.version != pool.credentials { pool.use(signed.version, now: lane.loop.now) }
+    if signed.version != pool.credentials {
+      pool.use(signed.version, isRefused: signed.replacesRefused, now: lane.loop.now)
+    }
     return true
   }
 
@@ -230,6 +232,8 @@ final class LaneApp {
     let verdict = response.verdict
     pool.answered(connection.id, verdict, status: response.status, now: lane.loop.now)
     noteToken(request, verdict)
+    // Whoever was refused introduces himself anew.
+    if verdict == .credentialFault { runtime.sessions.removeAll() }
     report(request, .answered(response))
     lane.touch(self)
   }
