@@ -15,7 +15,7 @@ KEY_FORMS = {
     "as-apple-gives-it": "cp pkcs8.pem key.p8",
     "crlf": "sed 's/$/\\r/' pkcs8.pem > key.p8",
     "trailing-blank-lines": "(sed 's/$/  /' pkcs8.pem; printf '\\n \\n\\t\\n') > key.p8",
-    "no-final-newline": "printf %s \"$(cat pkcs8.pem)\" > key.p8",
+    "no-final-newline": 'printf %s "$(cat pkcs8.pem)" > key.p8',
     "byte-order-mark": "(printf '\\357\\273\\277'; cat pkcs8.pem) > key.p8",
     "sec1": "openssl ec -in pkcs8.pem -out key.p8",
     "sec1-with-parameters": "(openssl ecparam -name prime256v1; openssl ec -in pkcs8.pem) > key.p8",
@@ -120,9 +120,7 @@ def test_every_form_of_a_key_signs_provider_tokens(world):
             "openssl pkey -in pkcs8.pem -pubout -out public.pem",
             directory,
         )
-        key = SigningKey(
-            directory / "key.p8", f"KEY{number:07}", "DEF123GHIJ", (directory / "public.pem").read_text()
-        )
+        key = SigningKey(directory / "key.p8", f"KEY{number:07}", "DEF123GHIJ", (directory / "public.pem").read_text())
         world.keys[key.key_id] = key
         world.app(name, f"com.example.{name}", key)
     world.martlet().wait_ready()
@@ -191,9 +189,7 @@ def test_a_certificate_that_ends_soon_is_told_everywhere(world, authority):
         ["openssl", "x509", "-in", str(directory / "leaf.pem"), "-noout", "-enddate", "-dateopt", "iso_8601"],
         capture_output=True, text=True, check=True,
     ).stdout.strip().partition("=")[2].replace(" ", "T")  # fmt: skip
-    checked = subprocess.run(
-        [world.binary, "check", *martlet.command[2:]], capture_output=True, text=True, check=False
-    )
+    checked = subprocess.run([world.binary, "check", *martlet.command[2:]], capture_output=True, text=True, check=False)
     assert "expires soon" in checked.stdout + checked.stderr, checked
     assert until[:10] in checked.stdout + checked.stderr, checked
     left = martlet.metrics()['martlet_certificate_expiry_timestamp_seconds{app="app"}'] - time.time()
