@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 extension Response {
   /// What the answer means.
@@ -23,7 +23,7 @@ extension Response {
   ///   - body: all DATA of the stream, joined; may be empty or no JSON.
   ///   - apnsID: the `apns-id` header, in any case.
   ///   - uniqueID: the `apns-unique-id` header.
-  ///   - retryAfter: the `retry-after` header; only the form in seconds counts, since a date would need a clock.
+  ///   - retryAfter: the `retry-after` header, in seconds or as a date.
   package static func parse(
     status: UInt16, body: Span<UInt8>, apnsID: Span<UInt8>? = nil, uniqueID: Span<UInt8>? = nil,
     retryAfter: Span<UInt8>? = nil
@@ -31,7 +31,10 @@ extension Response {
     var response = Response(status: status)
     if let apnsID { response.apnsID = UUID(apnsID.trimmed()) }
     if let uniqueID { response.uniqueID = boundedText(uniqueID) }
-    if let retryAfter { response.retryAfter = seconds(retryAfter.trimmed()) }
+    if let retryAfter {
+      response.retryAfter = seconds(retryAfter.trimmed())
+      response.retryAt = HTTPDate.time(retryAfter.trimmed())
+    }
     if status != 200, !body.isEmpty {
       response.readBody(body)
       if response.reason == nil { response.bodyText = boundedText(body, longest: longestBodyText) }
@@ -105,6 +108,13 @@ extension Response {
       }
     }
     return text
+  }
+
+  /// How long the server wants to be left alone, within bounds; `nil` where it does not say.
+  package func askedWait(at now: UnixTime) -> Duration? {
+    if let retryAfter { return retryAfter }
+    guard let retryAt else { return nil }
+    return min(max(.milliseconds(retryAt.milliseconds - now.milliseconds), .zero), Response.longestRetryAfter)
   }
 
   /// A delay in whole seconds, cut at `longestRetryAfter`.

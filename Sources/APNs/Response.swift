@@ -17,10 +17,13 @@ package struct Response: Sendable {
   package var uniqueID: String?
   /// The `retry-after` header, bounded.
   package var retryAfter: Duration?
+  /// The same where it names a date.
+  package var retryAt: UnixTime?
 
   package init(
     status: UInt16, reason: Reason? = nil, unknownReason: String? = nil, bodyText: String? = nil,
-    timestamp: UnixTime? = nil, apnsID: UUID? = nil, uniqueID: String? = nil, retryAfter: Duration? = nil
+    timestamp: UnixTime? = nil, apnsID: UUID? = nil, uniqueID: String? = nil, retryAfter: Duration? = nil,
+    retryAt: UnixTime? = nil
   ) {
     self.status = status
     self.reason = reason
@@ -30,6 +33,7 @@ package struct Response: Sendable {
     self.apnsID = apnsID
     self.uniqueID = uniqueID
     self.retryAfter = retryAfter
+    self.retryAt = retryAt
   }
 }
 

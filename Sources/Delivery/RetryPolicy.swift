@@ -139,7 +139,7 @@ package struct RetryPolicy: Sendable {
     after response: Response, _ facts: Facts, _ now: UnixTime, _ random: inout some RandomNumberGenerator
   ) -> Duration {
     let quick = backoff(facts.attempts, &random)
-    if let asked = response.retryAfter { return max(quick, asked) }
+    if let asked = response.askedWait(at: now) { return max(quick, asked) }
     guard facts.attempts >= Self.quickAttempts, lastingBackoff > .zero else { return quick }
     let base = lastingBackoff * (1 << min(facts.attempts - Self.quickAttempts, 2))
     // Whatever failed together should not come back together.

@@ -119,6 +119,24 @@ import Wire
     }
   }
 
+  @Test(
+    arguments: [
+      ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+      ("Tue, 29 Feb 2028 23:59:59 GMT", 1_835_481_599), ("Wed, 31 Dec 2098 00:00:00 GMT", 4_070_822_400),
+      (" Wed, 21 Oct 2026 07:28:00 GMT ", 1_792_567_680), ("Wed, 21 Okt 2026 07:28:00 GMT", nil),
+      ("Wed, 21 Oct 2026 24:00:00 GMT", nil), ("Wed, 2x Oct 2026 07:28:00 GMT", nil),
+      ("Wed, 21 Oct 2026 07:28:00 UTC", nil), ("Sunday, 06-Nov-94 08:49:37 GMT", nil), ("", nil),
+    ] as [(String, Int64?)])
+  func retryAfterMayBeADate(text: String, seconds: Int64?) {
+    let response = parse(503, retryAfter: text)
+    #expect(response.retryAt == seconds.map { UnixTime(seconds: $0) })
+    #expect(response.retryAfter == nil)
+    guard let seconds else { return }
+    #expect(response.askedWait(at: UnixTime(seconds: seconds - 90)) == .seconds(90))
+    #expect(response.askedWait(at: UnixTime(seconds: seconds + 90)) == .zero)
+    #expect(response.askedWait(at: UnixTime(seconds: seconds - 100_000)) == Response.longestRetryAfter)
+  }
+
   @Test func theReasonOfAGoAwayIsReadWhereThereIsOne() {
     func reason(_ data: [UInt8]) -> Reason? { Reason(goAwayData: data.span) }
     #expect(reason(Array(#"{"reason":"Shutdown"}"#.utf8)) == .shutdown)
