@@ -18,7 +18,7 @@ struct ProtobufRecord {
     record.text(5, ending.status.rawValue)
     record.present(6, ending.response.map { Int64($0.status) })
     record.text(7, ending.reasonText)
-    if case .invalid(_, let message) = ending { record.text(8, message) }
+    if let message = ending.messageText { record.text(8, message) }
     if subject.app != nil { record.text(9, subject.notification.apnsID.description) }
     record.text(10, ending.response?.uniqueID)
     record.bytes(11, topic(of: subject, apps))

@@ -95,11 +95,7 @@ struct RecordWriter {
     text("status", ending.status.rawValue)
     integer("http_status", ending.response.map { Int64($0.status) })
     text("reason", ending.reasonText)
-    if case .invalid(_, let message) = ending {
-      text("message", message)
-    } else if let message = ending.response?.bodyText {
-      text("message", message)
-    }
+    if let message = ending.messageText { text("message", message) }
   }
 
   mutating func apnsID(of subject: ResultSubject) {
@@ -172,6 +168,11 @@ struct RecordWriter {
 }
 
 extension Ending {
+  /// The `message` of a result: how the contract was broken, or what an answer said that was not Apple's.
+  var messageText: String? {
+    if case .invalid(_, let message) = self { message } else { response?.bodyText }
+  }
+
   /// The `reason` of a result: Apple's word, the name of the broken rule, or a word of ours where there was no answer.
   var reasonText: String? {
     switch self {
