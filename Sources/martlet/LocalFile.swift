@@ -52,12 +52,22 @@ enum LocalFile {
     guard unsafe mkdir(path, 0o755) == 0 || errno == EEXIST else { throw LocalFileError(path: path, number: errno) }
   }
 
-  /// A new directory for temporary files, for the owner alone.
-  static func makeTemporaryDirectory() throws(LocalFileError) -> String {
-    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
-    var template = Array("\(parent)/martlet-XXXXXX".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw LocalFileError(path: parent, number: errno) }
-    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  /// A new directory for temporary files, for the owner alone: where `TMPDIR` says, else in `/tmp`, else in memory, which
+  /// containers have too whose root cannot be written to.
+  ///
+  /// - Throws: what keeps it from being made in the first of these places.
+  static func makeTemporaryDirectory(
+    in places: [String] = unsafe getenv("TMPDIR").map { unsafe [String(cString: $0)] } ?? ["/tmp", "/dev/shm"]
+  ) throws(LocalFileError) -> String {
+    var fault: LocalFileError?
+    for place in places {
+      var template = Array("\(place)/martlet-XXXXXX".utf8CString)
+      if unsafe mkdtemp(&template) != nil {
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      }
+      fault = fault ?? LocalFileError(path: place, number: errno)
+    }
+    throw fault ?? LocalFileError(path: "/tmp", number: ENOENT)
   }
 
   /// Removes a file, and then an empty directory, as far as they are there.

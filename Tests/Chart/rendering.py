@@ -79,8 +79,9 @@ class Rendered:
 
     @property
     def pods(self) -> list[dict]:
-        """The specification of every pod, that of the test included."""
-        return [self.pod, *(each["spec"] for each in self.all("Pod"))]
+        """The specification of every pod, those of the test and of the topics' Job included."""
+        jobs = [each["spec"]["template"]["spec"] for each in self.all("Job")]
+        return [self.pod, *(each["spec"] for each in self.all("Pod")), *jobs]
 
     @property
     def rules(self) -> list[dict]:

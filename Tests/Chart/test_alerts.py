@@ -196,6 +196,11 @@ CASES = {
         [(f'martlet_rejections_total{{app="shop",reason="InvalidProviderToken",{POD}}}', "0x55 1x5")],
         [(f'martlet_rejections_total{{app="shop",reason="Unregistered",{POD}}}', "0+10x60")],
     ),
+    "MartletAppUnavailable": (
+        [(f'martlet_app_available{{app="shop",{POD}}}', "1x40 0x20")],
+        # A minute's trouble does not count.
+        [(f'martlet_app_available{{app="shop",{POD}}}', "1x55 0x5")],
+    ),
     "MartletCertificateExpiring": (
         [(f'martlet_certificate_expiry_timestamp_seconds{{app="shop",{POD}}}', f"{86400 * 20}x60")],
         [(f'martlet_certificate_expiry_timestamp_seconds{{app="shop",{POD}}}', f"{86400 * 22}x60")],
@@ -246,22 +251,17 @@ CASES = {
         [(f"martlet_rebalances_total{{{POD}}}", "0+1x60")],
         [(f"martlet_rebalances_total{{{POD}}}", "3x60")],
     ),
-    "MartletPaused": (
-        [(f"martlet_paused_partitions{{{POD}}}", "2x60")],
-        [
-            (
-                f"martlet_paused_partitions{{{POD}}}",
-                "2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0" + " 2 0" * 16,
-            )
-        ],
+    "MartletIntakeHeld": (
+        [(f"martlet_intake_held{{{POD}}}", "1x60")],
+        [(f"martlet_intake_held{{{POD}}}", "1 0 " * 30)],
     ),
     "MartletIdleReplica": (
         [(f"martlet_assigned_partitions{{{POD}}}", "0x60")],
         [(f"martlet_assigned_partitions{{{POD}}}", "1x60")],
     ),
     "MartletReloadRefused": (
-        [(f"martlet_reload_failures_total{{{POD}}}", "0x50 1x10")],
-        [(f"martlet_reload_failures_total{{{POD}}}", "1x60")],
+        [(f"martlet_last_reload_successful{{{POD}}}", "1x50 0x10")],
+        [(f"martlet_last_reload_successful{{{POD}}}", "0x50 1x10")],
     ),
 }
 

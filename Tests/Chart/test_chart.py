@@ -404,17 +404,7 @@ VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persiste
 def _faults(pod: dict) -> list[str]:
     """What the restricted Pod Security Standard has against a pod (kubernetes.io, "Pod Security Standards")."""
     faults = [f"{key} is set" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.get(key)]
-    allowed = {
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-        "persistentVolumeClaim",
-        "projected",
-        "secret",
-    }
-    faults += [f"volume {each['name']}" for each in pod["volumes"] if not allowed & set(each)]
+    faults += [f"volume {each['name']}" for each in pod["volumes"] if not VOLUMES & set(each)]
     whole = pod.get("securityContext", {})
     for container in [*pod["containers"], *pod.get("initContainers", [])]:
         own = container.get("securityContext", {})
@@ -460,7 +450,8 @@ def test_the_network_policy_lets_through_what_is_needed_and_nothing_else():
     policy = made.one("NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     template = made.workload["spec"]["template"]
-    for labels in (template["metadata"]["labels"], made.one("Pod")["metadata"]["labels"]):
+    job = Rendered(values("network-policy", topics={"create": True})).one("Job")["spec"]["template"]
+    for labels in (each["metadata"]["labels"] for each in (template, made.one("Pod"), job)):
         (name,) = policy["podSelector"]["matchExpressions"]
         assert (name["operator"], labels[name["key"]] in name["values"]) == ("In", True)
         assert policy["podSelector"]["matchLabels"].items() <= labels.items()
@@ -481,6 +472,38 @@ def test_the_ports_of_the_brokers_are_those_of_the_configuration_unless_they_are
     assert listed == {"ports": [{"port": 9093, "protocol": "TCP"}]}
     named = Rendered(values("tls-sasl", networkPolicy__kafka={"ports": [31000, 31001]}))
     assert _ports(named.one("NetworkPolicy")["spec"]["egress"][1]) == {31000, 31001}
+
+
+# Topics
+
+
+def test_the_job_makes_the_topics_of_the_configuration():
+    made = rendered("statefulset")
+    job = made.one("Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [
+        "topics", "create", "--config", "/etc/martlet/martlet.json5", "--replication-factor", "3",
+        "--topic", "push.requests:32", "--setting", "push.invalid-tokens:min.cleanable.dirty.ratio=0.25",
+        "--setting", "push.results:retention.ms=86400000",
+    ]  # fmt: skip
+    for key in ("image", "env", "volumeMounts", "securityContext"):
+        assert container[key] == made.container[key]
+    # The Services and the budget must not take its pod for one of the workload.
+    selector = made.workload["spec"]["selector"]["matchLabels"]
+    assert not selector.items() <= job["spec"]["template"]["metadata"]["labels"].items()
+    assert not rendered("defaults").all("Job")
+
+
+def test_another_set_of_topics_is_another_job():
+    def name(**changes: object) -> str:
+        return Rendered(values("statefulset", **changes), name="a" * 53).one("Job")["metadata"]["name"]
+
+    # A Job cannot be changed, and its pods are named after it.
+    assert len(name()) <= 63
+    assert name() == name(replicaCount=7)
+    assert name() != name(topics__partitions={"push.requests": 64})
+    assert name() != name(image__tag="9.9.9")
+    assert name() != name(config__kafka__brokers="other:9092")
 
 
 # Availability and scaling

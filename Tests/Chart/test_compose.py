@@ -38,10 +38,13 @@ def test_the_ports_are_open_to_this_machine_alone():
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_the_topics_are_those_that_the_service_uses():
-    created = re.findall(r"^create (\S+)", SERVICES["topics"]["command"][0], re.MULTILINE)
-    settings = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert set(created) == set(re.findall(r'"(push\.[a-z-]+)"', settings))
+def test_the_topics_are_made_from_the_configuration_of_the_service():
+    topics, martlet = SERVICES["topics"], SERVICES["martlet"]
+    assert topics["command"] == ["topics", "create", "--config", "/etc/martlet/martlet.json5"]
+    assert topics["image"] == martlet["image"]
+    assert set(topics["volumes"]) <= set(martlet["volumes"])
+    assert martlet["depends_on"]["topics"] == {"condition": "service_completed_successfully"}
+    assert SERVICES["kafka"]["environment"]["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
 
 
 def test_the_service_takes_its_configuration_with_the_key_that_the_look_alike_makes(tmp_path):

@@ -1,18 +1,19 @@
-{{- /* 57 characters: the pod of `helm test` adds six. */ -}}
+{{- /* 56 characters: the pod of the topics' Job adds seven. */ -}}
 {{- define "martlet.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 57 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 56 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* 52 characters: a StatefulSet's pods add an ordinal, and its revision label a hash. */ -}}
+{{- /* 47 characters: the topics' Job adds 16, and its pods must have room for a suffix; a StatefulSet's revision label adds a
+hash. */ -}}
 {{- define "martlet.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 47 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 47 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 47 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -79,6 +80,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- else -}}
 {{- .Values.terminationGracePeriodSeconds | int64 -}}
 {{- end -}}
+{{- end -}}
+
+{{- /* A value as text; a large whole number without an exponent. */ -}}
+{{- define "martlet.number" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
 {{- /* The topics that requests are read from, as a JSON list. */ -}}

@@ -140,6 +140,10 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       {{- end }}
+      {{- with .Values.lifecycle }}
+      lifecycle:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- with .Values.resources }}
       resources:
         {{- toYaml . | nindent 8 }}
