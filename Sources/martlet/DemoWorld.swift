@@ -53,6 +53,8 @@ struct DemoWorld {
     settings.http.listen = options.listen
     // Silence should show within a demo's time.
     settings.delivery.requestTimeout = .seconds(3)
+    // And so should the end of trouble that lasts.
+    settings.delivery.retryBackoff.lasting = .zero
     settings.apps = apps.enumerated().map { index, app in
       var result = AppSettings()
       result.name = app.name

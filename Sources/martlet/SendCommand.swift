@@ -52,12 +52,11 @@ enum SendCommand {
     address(&push, &direct)
     let requests = push.requests(app: direct.app.name)
     var judge = RequestJudge(apps: [direct.app])
-    for request in requests {
-      guard let fault = judge.fault(of: request.value) else { continue }
-      throw InputError(message: "\(NotificationOptions.inOptionTerms(fault)); nothing was sent")
-    }
+    for request in requests { try refuse(judge.fault(of: request.value)) }
     let sender = try DirectPush(
       direct.app, delivery: direct.delivery, attempts: attempts, trace: DirectTraceText.trace(arguments))
+    // The certificate, which is loaded by now, may allow less.
+    for request in requests { try refuse(sender.fault(of: request.value)) }
     var report = SendReport(app: direct.app, isJSON: arguments.has("json"))
     for request in requests {
       await sender.send(request.value) { Console.announce(Array(report.line(adding: $0).utf8)) }
@@ -65,6 +64,11 @@ enum SendCommand {
     await sender.close()
     if let summary = report.summary { Console.out(summary) }
     return report.exitCode
+  }
+
+  private static func refuse(_ fault: String?) throws(InputError) {
+    guard let fault else { return }
+    throw InputError(message: "\(NotificationOptions.inOptionTerms(fault)); nothing was sent")
   }
 
   /// Gives the push an id of its own where it has none, and sorts out what `--topic` means without a configuration: the

@@ -162,7 +162,7 @@ def test_a_certificate_limits_what_its_app_sends(world, authority):
     issue(directory, authority, "com.example.app")
     run(CERTIFICATE_FORMS["two-files"], directory)
     world.app("app", "com.example.app", certificate=settings_of(directory, "two-files"))
-    world.martlet().wait_ready()
+    martlet = world.martlet().wait_ready()
     kinds = {"alert": None, "voip": None, "location": "BadPushType", "complication": "BadPushType"}
     fields = {kind: request(device_token(n), app="app", push_type=kind) for n, kind in enumerate(kinds)}
     world.send([as_record(one) for one in fields.values()])
@@ -171,6 +171,13 @@ def test_a_certificate_limits_what_its_app_sends(world, authority):
         result = found[fields[kind]["id"]][0].json
         assert (result["status"], result["reason"]) == (("invalid", rule) if rule else ("delivered", None)), result
         assert len(world.server.seen_for(fields[kind]["token"])) == (0 if rule else 1)
+    sent = len(world.server.seen)
+    for kind in ("location", "complication"):
+        command = ["send", *martlet.command[2:], "--app", "app", "--token", device_token(9), "--push-type", kind]
+        ended = subprocess.run([world.binary, *command, "--alert", "Hi"], capture_output=True, text=True, check=False)
+        assert ended.returncode != 0, kind
+        assert "nothing was sent" in ended.stderr, ended
+    assert len(world.server.seen) == sent
     message = found[fields["complication"]["id"]][0].json["message"]
     assert "com.example.app.complication" in message, message
     assert "com.example.app, com.example.app.voip" in message, message

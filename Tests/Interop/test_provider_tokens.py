@@ -101,3 +101,21 @@ def test_two_replicas_have_tokens_of_their_own(world):
     for seen in world.server.seen:
         by_connection.setdefault(seen.connection, set()).add(seen.headers["authorization"])
     assert all(len(tokens) == 1 for tokens in by_connection.values())
+
+
+def test_a_storm_on_one_connection_is_cured_by_another(world):
+    """A connection on which every token is called expired, with hundreds of requests open: one token, no loss."""
+    world.martlet(lanes=1, maxConnectionsPerApp=1).wait_ready()
+    world.send([as_record(request(device_token(0)))])
+    world.results.count(1)
+    stuck = world.server.seen[0].connection
+    world.server.answer_by_default(
+        lambda seen: Answer(403, "ExpiredProviderToken", delay=0.2) if seen.connection == stuck else Answer()
+    )
+    world.send([as_record(request(device_token(number))) for number in range(1, 1001)])
+    records = world.results.count(1001, timeout=60)
+    assert {check_result(record)["status"] for record in records} == {"delivered"}
+    refused = [seen for seen in world.server.seen[1:] if seen.connection == stuck]
+    assert len(refused) > 100, "a storm"
+    assert len({seen.headers["authorization"] for seen in world.server.seen}) == 1
+    assert len({seen.connection for seen in world.server.seen}) < 5

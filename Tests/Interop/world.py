@@ -141,7 +141,8 @@ class World:
                 }
                 for app in self.apps.values()
             },
-            "delivery": delivery,
+            # Where chance has a request fail three times in a row, no test waits for a quarter of an hour.
+            "delivery": {"retryBackoff": {"lasting": "0s"}, **delivery},
             "http": {"listen": f"127.0.0.1:{http_port}"},
             "log": {"level": "info", "format": "json"},
         }

@@ -71,12 +71,18 @@ package final class DirectPush: Sendable {
     self.policy = policy
   }
 
+  /// What is wrong with a request in its JSON form, what the app's certificate does not allow included; `nil`: nothing.
+  package func fault(of value: [UInt8]) -> String? {
+    var judge = RequestJudge(app, runtime)
+    return judge.fault(of: value)
+  }
+
   /// Sends every push of a request in its JSON form.
   ///
   /// - Parameter each: hears of each push's end, as it comes, one call at a time.
-  /// - Precondition: `RequestJudge.fault` has found nothing in it.
+  /// - Precondition: `fault(of:)` has found nothing in it.
   package func send(_ value: [UInt8], each: (DirectResult) -> Void) async {
-    var judge = RequestJudge(apps: [app])
+    var judge = RequestJudge(app, runtime)
     guard case .request(let request) = judge.decode(RecordBody(key: nil, value: value), now: ServiceClock.now()) else {
       return
     }

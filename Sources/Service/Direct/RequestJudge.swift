@@ -14,6 +14,11 @@ package struct RequestJudge: Sendable {
     self.apps = AppTable(apps.map { AppRules($0) })
   }
 
+  /// The same for an app whose credentials are loaded, and are looked at too.
+  init(_ app: AppSettings, _ runtime: AppRuntime) {
+    apps = AppTable([AppRules(app, runtime)])
+  }
+
   /// What is wrong with a request that the service would refuse, or in a batch with its first malformed item: the
   /// field, the rule and what was found. `nil`: it would be taken, every item of it.
   package mutating func fault(of body: RecordBody) -> String? {
