@@ -50,6 +50,7 @@ USER 65532:65532
 WORKDIR /
 EXPOSE 9464
 STOPSIGNAL SIGTERM
+# Alive means that the loops turn; a broker or APNs being away does not count. Kubernetes has probes of its own.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=30s --retries=3 \
   CMD ["/usr/local/bin/martlet", "health", "--config", "/etc/martlet/martlet.json5"]
 ENTRYPOINT ["/usr/local/bin/martlet"]

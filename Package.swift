@@ -47,7 +47,7 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "Wire"]),
     tests("TransportTests", ["Transport", "Wire"]),
     tests("ServiceTests", ["Service", "Delivery", "APNs", "Kafka", "Transport", "Wire"]),
-    tests("CommandTests", ["martlet", "Service", "Transport", "Wire"]),
+    tests("CommandTests", ["martlet", "Service", "Kafka", "Transport", "Wire"]),
     tests("MockAPNsTests", ["MockAPNs", "Transport", "APNs", "Wire"]),
     tests("EndToEndTests", ["Service", "MockAPNs", "Delivery", "Kafka", "Transport", "APNs", "Wire"]),
     tests("HouseTests", []),

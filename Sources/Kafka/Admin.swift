@@ -5,6 +5,8 @@ package struct TopicDescription: Hashable, Sendable {
   package var name: String
   /// `nil` when there is no such topic.
   package var partitionCount: Int?
+  /// Of the partition that has the fewest; `nil` when it is not told.
+  package var replicationFactor: Int?
 }
 
 /// A topic to create.
@@ -28,7 +30,7 @@ package struct NewTopic: Sendable {
 
 /// Looks at topics and creates them. Every call blocks, for `timeout` at most: for start-up and commands only.
 package final class Admin {
-  private let client: KafkaClient
+  let client: KafkaClient
 
   /// - Parameter log: called during the calls.
   package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
@@ -85,7 +87,9 @@ package final class Admin {
   ) throws(KafkaError) -> TopicDescription {
     switch unsafe found.err {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
-      return TopicDescription(name: name, partitionCount: Int(unsafe found.partition_cnt))
+      let count = Int(unsafe found.partition_cnt)
+      let replicas = unsafe (0..<count).map { unsafe Int(found.partitions[$0].replica_cnt) }.min()
+      return TopicDescription(name: name, partitionCount: count, replicationFactor: replicas)
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
       return TopicDescription(name: name, partitionCount: nil)
     case let code: throw KafkaError(code, subject: .topic(name))
@@ -102,22 +106,12 @@ package final class Admin {
     var requests: [OpaquePointer?] = unsafe []
     defer { unsafe requests.forEach { unsafe rd_kafka_NewTopic_destroy($0) } }
     for topic in topics { try unsafe requests.append(newTopic(topic)) }
-    let options = unsafe rd_kafka_AdminOptions_new(client.handle, RD_KAFKA_ADMIN_OP_CREATETOPICS)
-    defer { unsafe rd_kafka_AdminOptions_destroy(options) }
-    let milliseconds = timeout.clampedMilliseconds
-    _ = unsafe withErrorText {
-      unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR
+    let event = try unsafe ask(RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout: timeout) { options, queue in
+      unsafe requests.withUnsafeMutableBufferPointer { buffer in
+        unsafe rd_kafka_CreateTopics(client.handle, buffer.baseAddress, buffer.count, options, queue)
+      }
     }
-    let queue = unsafe rd_kafka_queue_new(client.handle)
-    defer { unsafe rd_kafka_queue_destroy(queue) }
-    unsafe requests.withUnsafeMutableBufferPointer { buffer in
-      unsafe rd_kafka_CreateTopics(client.handle, buffer.baseAddress, buffer.count, options, queue)
-    }
-    // The library answers by itself when its own time-out has passed; a little later it surely has.
-    guard let pointer = unsafe rd_kafka_queue_poll(queue, milliseconds &+ 1000) else {
-      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
-    }
-    return try failures(in: unsafe Event(pointer))
+    return unsafe failures(in: event)
   }
 
   private func newTopic(_ topic: NewTopic) throws(KafkaError) -> OpaquePointer? {
@@ -140,11 +134,34 @@ package final class Admin {
     return unsafe request
   }
 
-  private func failures(in event: borrowing Event) throws(KafkaError) -> [KafkaError] {
+  /// Makes one request of the admin API and waits for its answer.
+  ///
+  /// - Throws: when no answer came in time, or the answer is an error as a whole.
+  func ask(
+    _ operation: rd_kafka_admin_op_t, timeout: Duration, _ request: (OpaquePointer?, OpaquePointer?) -> Void
+  ) throws(KafkaError) -> Event {
+    let options = unsafe rd_kafka_AdminOptions_new(client.handle, operation)
+    defer { unsafe rd_kafka_AdminOptions_destroy(options) }
+    let milliseconds = timeout.clampedMilliseconds
+    _ = unsafe withErrorText {
+      unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, $0, $1) == RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+    let queue = unsafe rd_kafka_queue_new(client.handle)
+    defer { unsafe rd_kafka_queue_destroy(queue) }
+    unsafe request(options, queue)
+    // The library answers by itself when its own time-out has passed; a little later it surely has.
+    guard let pointer = unsafe rd_kafka_queue_poll(queue, milliseconds &+ 1000) else {
+      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
+    }
+    let event = unsafe Event(pointer)
     let code = unsafe rd_kafka_event_error(event.pointer)
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
       throw KafkaError(code, text: unsafe text(rd_kafka_event_error_string(event.pointer)))
     }
+    return event
+  }
+
+  private func failures(in event: borrowing Event) -> [KafkaError] {
     var count = 0
     let result = unsafe rd_kafka_event_CreateTopics_result(event.pointer)
     guard let topics = unsafe rd_kafka_CreateTopics_result_topics(result, &count) else { return [] }
@@ -162,7 +179,7 @@ package final class Admin {
   }
 
   /// Hands on what was logged meanwhile; errors of the client show in the calls' own results.
-  private func serveLog() {
+  func serveLog() {
     while client.nextEvent() != nil {}
   }
 }

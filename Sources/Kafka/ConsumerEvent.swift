@@ -73,8 +73,13 @@ package struct CommittedOffset: Hashable, Sendable {
 /// Where a partition is to be read from.
 package struct StartingPoint: Hashable, Sendable {
   package var partition: PartitionID
-  /// `nil`: from the committed offset, or as `auto.offset.reset` says where there is none.
+  /// `nil`: from the committed offset, or as `auto.offset.reset` says where there is none. Or one of those below.
   package var offset: Int64?
+
+  /// In place of an offset: the first record that there is.
+  package static let beginning: Int64 = -2
+  /// In place of an offset: after the last record that there is.
+  package static let end: Int64 = -1
 
   package init(partition: PartitionID, offset: Int64? = nil) {
     self.partition = partition

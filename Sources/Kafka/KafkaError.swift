@@ -99,6 +99,13 @@ extension KafkaError {
     if unsafe rd_kafka_error_is_retriable(error) != 0 { isRetriable = true }
   }
 
+  /// What only a controller can do was asked of brokers that have none.
+  package static let noController = KafkaError(
+    origin: .broker, code: .unsupportedFeature, name: "NO_CONTROLLER",
+    text: "these brokers have no controller, so they cannot make topics; librdkafka's embedded ones make a topic when "
+      + "it is first used",
+    isRetriable: false, isFatal: false)
+
   /// The setting that cannot stand, and why.
   static func configuration(_ property: String, _ text: String) -> KafkaError {
     KafkaError(

@@ -73,7 +73,7 @@ enum Resolver {
   }
 
   /// The blocking call.
-  private static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Answer {
+  static func lookUp(_ host: String, _ port: UInt16, flags: Int32) -> Answer {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     unsafe hints.ai_flags = flags | AI_NUMERICSERV

@@ -69,7 +69,7 @@ struct CheckReport {
 
   private var errors: Int { problems.count { $0.severity == .error } }
 
-  /// A list with a mark before each finding: ✗ an error, ! a warning, ✓ in order.
+  /// A list with a mark before each finding: ✗ an error, ! a warning, ? what cannot be told, ✓ in order.
   var text: String {
     var lines: [String] = []
     for problem in problems { lines += Self.lines(of: problem) }
@@ -104,13 +104,22 @@ struct CheckReport {
       switch finding.kind {
       case .brokers: "reaching kafka \(finding.name)"
       case .topic: "topic \(finding.name)"
+      case .permission: "permission: \(finding.name)"
+      case .clock: "clock against \(finding.name)"
       case .apns: "reaching APNs\(finding.name.isEmpty ? "" : " at \(finding.name)")"
       }
     if !finding.apps.isEmpty {
       name += " for \(finding.apps.prefix(5).joined(separator: ", "))"
       if finding.apps.count > 5 { name += " and \(finding.apps.count - 5) more apps" }
     }
-    return "\(finding.isGood ? "✓" : "✗") \(name): \(finding.message)"
+    let mark =
+      switch finding.state {
+      case .good: "✓"
+      case .warning: "!"
+      case .unknown: "?"
+      case .bad: "✗"
+      }
+    return "\(mark) \(name): \(finding.message)"
   }
 
   private func summary(of app: AppSettings) -> String {
@@ -158,6 +167,8 @@ struct CheckReport {
     writer.endArray()
     writer.key("ok")
     writer.bool(finding.isGood)
+    writer.key("state")
+    writer.string(finding.state.rawValue)
     writer.key("message")
     writer.string(finding.message)
     writer.endObject()

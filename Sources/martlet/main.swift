@@ -4,7 +4,8 @@ import Service
 /// Every command, in the order of the help.
 let program = Program(
   commands: [
-    RunCommand.command, DemoCommand.command, SendCommand.command, CheckCommand.command, ReferenceCommand.command,
+    RunCommand.command, DemoCommand.command, SendCommand.command, CheckCommand.command, TopicsCommand.command,
+    HealthCommand.command, ReferenceCommand.command,
     MockAPNsCommand.command, MockKafkaCommand.command,
   ],
   libraries: [

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from chart_docs import ROOT
-from processes import Program, find_binary
+from processes import MockKafka, Program, find_binary
 from waiting import until
 
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
@@ -57,13 +57,24 @@ def test_the_service_takes_its_configuration_with_the_key_that_the_look_alike_ma
     assert ["secrets", "/secrets", "ro"] in mounts
     config = tmp_path / "martlet.json5"
     config.write_text((ROOT / source).read_text(encoding="utf-8").replace("/secrets", str(tmp_path)))
-    with Program([find_binary(), *command], tmp_path / "apns.log"):
+    topics = [str(config) if each.endswith(".json5") else each for each in SERVICES["topics"]["command"]]
+    with (
+        Program([find_binary(), *command], tmp_path / "apns.log"),
+        MockKafka(find_binary(), {}, tmp_path / "kafka.log") as kafka,
+    ):
         until("the look-alike's authority", (tmp_path / "ca.pem").is_file)
         checked = subprocess.run(
             [find_binary(), "check", "--config", config, "--json"], capture_output=True, text=True, check=False
         )
+        config.write_text(config.read_text(encoding="utf-8").replace("kafka:9092", kafka.bootstrap))
+        planned = subprocess.run(
+            [find_binary(), *topics, "--dry-run", "--json"], capture_output=True, text=True, check=False
+        )
     report = json.loads(checked.stdout)
     assert (report["ok"], report["problems"], report["apps"]) == (True, [], 1)
+    settings = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    names = {topic["topic"] for topic in json.loads(planned.stdout)["topics"]}
+    assert names == set(re.findall(r'"(push\.[a-z-]+)"', settings))
 
 
 def test_prometheus_takes_its_configuration_and_the_rules(tmp_path):

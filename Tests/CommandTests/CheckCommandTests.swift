@@ -78,7 +78,7 @@ struct CheckCommandTests {
     #expect(report.json.hasPrefix(#"{"ok":false,"#))
     #expect(
       report.json.hasSuffix(
-        #""apps":["a","b","c","d","e","f","g"],"ok":false,"message":"connect: Connection refused"}]}"#))
+        #""apps":["a","b","c","d","e","f","g"],"ok":false,"state":"bad","message":"connect: Connection refused"}]}"#))
   }
 
   @Test

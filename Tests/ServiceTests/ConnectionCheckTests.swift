@@ -83,10 +83,17 @@ struct ConnectionCheckTests {
     let found = await ConnectionCheck.findings(
       of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(240))
     #expect(found.allSatisfy { $0.isGood }, "\(found)")
-    try #require(found.map(\.kind) == [.brokers, .topic, .topic, .topic, .topic, .topic, .apns])
+    let kinds: [ConnectionCheck.Finding.Kind] =
+      [.brokers] + Array(repeating: .topic, count: 5) + Array(repeating: .permission, count: 4) + [.apns]
+    try #require(found.map(\.kind) == kinds)
     #expect(found[0].name == cluster.bootstrapServers)
-    #expect(found[1].name == "push.requests" && found[1].message == "3 partitions")
-    #expect(found[2].name == "push.deferred" && found[2].message == "1 partition")
+    #expect(found[1].name == "push.requests" && found[1].message == "3 partitions, 1 replica")
+    #expect(found[2].name == "push.deferred" && found[2].message == "1 partition, 1 replica")
+    // The embedded brokers tell nothing of settings; that is no fault.
+    #expect(found[6].state == .unknown && found[6].message.contains("no controller"))
+    #expect(found[7].name == "group martlet" && found[7].message == "nothing is committed yet")
+    #expect(found[8].name == "reading push.deferred" && found[8].state == .good)
+    #expect(found[9].name == "reading push.requests" && found[9].state == .good)
     let last = try #require(found.last)
     // Apps that share the server and the certificate share the handshake.
     #expect(last.apps == ["a", "b"] && server.server.acceptedConnections == 1)
@@ -117,6 +124,35 @@ struct ConnectionCheckTests {
   }
 
   @Test
+  func whatMayNotBeReadIsNamed() async throws {
+    let cluster = try cluster()
+    cluster.pushErrors(Array(repeating: .topicAuthorizationFailed, count: 20), for: .fetch)
+    cluster.pushErrors(Array(repeating: .groupAuthorizationFailed, count: 20), for: .offsetFetch)
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: []), within: .seconds(240))
+    let bad = found.filter { $0.state == .bad }
+    #expect(bad.contains { $0.name == "group martlet" }, "\(found)")
+    #expect(bad.contains { $0.name.hasPrefix("reading push.") }, "\(found)")
+    #expect(bad.allSatisfy { $0.kind == .permission }, "\(found)")
+  }
+
+  @Test
+  func aTopicIsJudgedByItsUse() {
+    let plans = TopicPlan.all(of: Settings())
+    func state(_ role: TopicRole, _ settings: [String: String]) throws -> ConnectionCheck.Finding {
+      let plan = try #require(plans.first { $0.role == role })
+      let facts = TopicDesk.State.exists(TopicFacts(partitions: 4, settings: settings))
+      return ConnectionCheck.finding(plan, facts, giveUpAfter: .seconds(3600))
+    }
+    #expect(throws: Never.self) {
+      #expect(try state(.invalidTokens, ["cleanup.policy": "compact"]).state == .good)
+      let deleted = try state(.invalidTokens, ["cleanup.policy": "delete"])
+      #expect(deleted.state == .warning && deleted.message.contains("cleanup.policy is delete, should be compact"))
+      #expect(try state(.requests, ["cleanup.policy": "compact"]).state == .bad)
+    }
+  }
+
+  @Test
   func brokersThatAreNotThereAreToldWithTheCause() async throws {
     // Bound and not listening: nobody else gets the port, and nobody answers.
     let port = try ClosedPort()
@@ -137,6 +173,11 @@ struct ConnectionCheckTests {
     let found = await ConnectionCheck.findings(
       of: settings(brokers: cluster.bootstrapServers, apps: [app("a", at: port.number, caFile: nil)]),
       within: .seconds(240))
+    // The embedded brokers tell nothing of settings; that is no fault.
+    #expect(found[6].state == .unknown && found[6].message.contains("no controller"))
+    #expect(found[7].name == "group martlet" && found[7].message == "nothing is committed yet")
+    #expect(found[8].name == "reading push.deferred" && found[8].state == .good)
+    #expect(found[9].name == "reading push.requests" && found[9].state == .good)
     let last = try #require(found.last)
     #expect(last.kind == .apns && !last.isGood && last.apps == ["a"])
     #expect(last.name == "localhost:\(port.number)")

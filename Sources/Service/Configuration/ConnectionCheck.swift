@@ -1,5 +1,3 @@
-internal import Kafka
-internal import Synchronization
 internal import Transport
 internal import Wire
 
@@ -11,23 +9,40 @@ package enum ConnectionCheck {
   /// One thing that was tried, and what came of it.
   package struct Finding: Sendable, Equatable {
     /// What was tried.
-    package enum Kind: String, Sendable { case brokers, topic, apns }
+    package enum Kind: String, Sendable { case brokers, topic, permission, apns, clock }
+
+    /// What came of it.
+    package enum State: String, Sendable {
+      case good
+      /// It works, but perhaps not as it is meant.
+      case warning
+      /// It could not be told.
+      case unknown
+      case bad
+    }
 
     package var kind: Kind
-    /// The brokers, the topic, or the server's `host:port`.
+    /// The brokers, the topic, what needs permission, or the server's `host:port`.
     package var name: String
     /// The apps that go to this server with the same certificate, or without one.
     package var apps: [String]
-    package var isGood: Bool
+    package var state: State
     /// What was found, or what is wrong.
     package var message: String
 
-    package init(kind: Kind, name: String, apps: [String] = [], isGood: Bool, message: String) {
+    /// Whether nothing stands in the way of the service.
+    package var isGood: Bool { state != .bad }
+
+    package init(kind: Kind, name: String, apps: [String] = [], state: State, message: String) {
       self.kind = kind
       self.name = name
       self.apps = apps
-      self.isGood = isGood
+      self.state = state
       self.message = message
+    }
+
+    package init(kind: Kind, name: String, apps: [String] = [], isGood: Bool, message: String) {
+      self.init(kind: kind, name: name, apps: apps, state: isGood ? .good : .bad, message: message)
     }
   }
 
@@ -54,60 +69,6 @@ package enum ConnectionCheck {
     } catch {
       return [Finding(kind: .apns, name: "", isGood: false, message: "\(error)")]
     }
-  }
-
-  // MARK: Kafka
-
-  /// Blocks while it waits for the brokers.
-  private static func kafka(_ settings: Settings, until end: Instant) -> [Finding] {
-    let kafka = settings.kafka
-    let brokers = kafka.brokers.joined(separator: ",")
-    let inputs = kafka.topics.requests + [kafka.topics.deferred]
-    let outputs = [kafka.topics.results, kafka.topics.invalidTokens, kafka.topics.deadLetters]
-    let lastWords = LastWords()
-    var topics: [Finding] = []
-    do {
-      // Each side is asked with its own properties: credentials may differ.
-      for (properties, names) in [(try kafka.consumer(), inputs), (try kafka.producer(), outputs)] {
-        let admin = try Admin(properties: properties, log: { lastWords.take($0) })
-        let left = max(.milliseconds(1), end - ServiceClock.now().instant)
-        let found = try admin.describeAll(timeout: min(left, settings.delivery.connectTimeout))
-        topics += names.map { finding($0, found[$0]) }
-      }
-    } catch {
-      let words = lastWords.text.map { "\(error); \($0)" } ?? "\(error)"
-      return [Finding(kind: .brokers, name: brokers, isGood: false, message: words)] + topics
-    }
-    return [Finding(kind: .brokers, name: brokers, isGood: true, message: "reached")] + topics
-  }
-
-  private static func finding(_ topic: String, _ found: Result<TopicDescription, KafkaError>?) -> Finding {
-    switch found {
-    case .failure(let error): return Finding(kind: .topic, name: topic, isGood: false, message: error.text)
-    case .success(let description):
-      if let count = description.partitionCount {
-        let words = "\(count) \(count == 1 ? "partition" : "partitions")"
-        return Finding(kind: .topic, name: topic, isGood: true, message: words)
-      }
-    case nil: break
-    }
-    // A question for this one topic could tell which, but brokers may create a topic that is asked for.
-    return Finding(
-      kind: .topic, name: topic, isGood: false, message: "there is no such topic, or it may not be described")
-  }
-
-  /// The latest that librdkafka said of a connection that failed: why, where the error itself only says that it did.
-  private final class LastWords: Sendable {
-    private let words = Mutex<String?>(nil)
-
-    func take(_ line: Kafka.LogLine) {
-      guard line.facility == "FAIL" else { return }
-      // The text begins with the library's names for its thread and the broker.
-      let text = line.text.split(separator: "]: ", maxSplits: 1).last.map(String.init) ?? line.text
-      words.withLock { $0 = text }
-    }
-
-    var text: String? { words.withLock { $0 } }
   }
 
   // MARK: APNs
@@ -142,7 +103,7 @@ package enum ConnectionCheck {
       for await (index, result) in group {
         switch result {
         case .success(let streams):
-          found[index].isGood = true
+          found[index].state = .good
           let limit = streams == .max ? "any number of streams" : "\(streams) streams"
           found[index].message = "TLS and HTTP/2, \(limit) at once"
         case .failure(let error): found[index].message = error.cause

@@ -33,6 +33,27 @@ package enum SettingsLoader {
     return LoadedSettings(settings: settings, warnings: context.problems, files: context.namedFiles)
   }
 
+  /// Where the service of this configuration answers, whatever else is wrong with the file: the running service may
+  /// well go on with an earlier content of it.
+  ///
+  /// - Throws: every problem of the setting, or why the file cannot be read at all.
+  package static func listenAddress(
+    file: String, environment: @escaping (String) -> String? = processEnvironment
+  ) throws(ConfigurationError) -> ListenAddress {
+    var context = ReadingContext(source: ConfigurationSource(file: file, text: []))
+    var http = HTTPSettings()
+    guard let root = document(file, EnvironmentReferences(lookUp: environment), &context) else {
+      throw ConfigurationError(problems: context.problems, files: [file])
+    }
+    guard case .object(let members) = root.content, let section = members.first(where: { $0.key == "http" }) else {
+      return http.listen
+    }
+    context.problems = []
+    HTTPSettings.group.read(section.value, at: section.key, into: &http, &context)
+    guard context.problems.isEmpty else { throw ConfigurationError(problems: context.problems, files: [file]) }
+    return http.listen
+  }
+
   /// The variable of this process.
   @Sendable
   package static func processEnvironment(_ name: String) -> String? {

@@ -1,0 +1,22 @@
+"""`martlet health`, the health check of the container image, against a service that runs."""
+
+from test_command_line import martlet
+
+UNAVAILABLE = 69
+
+
+def test_health_tells_alive_from_ready_and_from_gone(world):
+    service = world.martlet()
+    service.wait_ready()
+    config = service.command[-1]
+    for words in ([], ["--ready"]):
+        ended = martlet("health", "--config", config, *words)
+        assert ended.returncode == 0, ended
+        assert '"status":' in ended.stdout
+    world.kafka.kill()
+    assert martlet("health", "--config", config).returncode == 0
+    service.kill()
+    for words in ([], ["--ready"]):
+        ended = martlet("health", "--config", config, *words)
+        assert ended.returncode == UNAVAILABLE, ended
+        assert "connect" in ended.stderr
