@@ -1,9 +1,9 @@
 import CRdKafka
 
 extension Admin {
-  /// Whether the brokers have named a controller, which alone answers questions about settings. librdkafka's mock
-  /// cluster has none. Asks nobody: call it after a description.
-  package var hasController: Bool { unsafe rd_kafka_controllerid(client.handle, 0) >= 0 }
+  /// Whether one of the brokers is the controller, which alone answers questions about settings. Of librdkafka's mock
+  /// cluster none is. Asks nobody: call it after `describeAll`.
+  package var hasController: Bool { brokers.contains(unsafe rd_kafka_controllerid(client.handle, 0)) }
 
   /// The settings in force for topics, the brokers' defaults among them; those that hold secrets are left out.
   ///

@@ -31,6 +31,8 @@ package struct NewTopic: Sendable {
 /// Looks at topics and creates them. Every call blocks, for `timeout` at most: for start-up and commands only.
 package final class Admin {
   let client: KafkaClient
+  /// Of the last description of all topics.
+  private(set) var brokers: Set<Int32> = []
 
   /// - Parameter log: called during the calls.
   package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
@@ -73,6 +75,8 @@ package final class Admin {
     let code = unsafe rd_kafka_metadata(client.handle, 1, nil, &answer, timeout.clampedMilliseconds)
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let answer = unsafe answer else { throw KafkaError(code) }
     defer { unsafe rd_kafka_metadata_destroy(answer) }
+    brokers = []
+    for index in 0..<Int(unsafe answer.pointee.broker_cnt) { brokers.insert(unsafe answer.pointee.brokers[index].id) }
     var topics: [String: Result<TopicDescription, KafkaError>] = [:]
     for index in 0..<Int(unsafe answer.pointee.topic_cnt) {
       let found = unsafe answer.pointee.topics[index]
@@ -88,7 +92,7 @@ package final class Admin {
     switch unsafe found.err {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
       let count = Int(unsafe found.partition_cnt)
-      let replicas = unsafe (0..<count).map { unsafe Int(found.partitions[$0].replica_cnt) }.min()
+      let replicas = (0..<count).map { unsafe Int(found.partitions[$0].replica_cnt) }.min()
       return TopicDescription(name: name, partitionCount: count, replicationFactor: replicas)
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
       return TopicDescription(name: name, partitionCount: nil)
@@ -111,7 +115,7 @@ package final class Admin {
         unsafe rd_kafka_CreateTopics(client.handle, buffer.baseAddress, buffer.count, options, queue)
       }
     }
-    return unsafe failures(in: event)
+    return failures(in: event)
   }
 
   private func newTopic(_ topic: NewTopic) throws(KafkaError) -> OpaquePointer? {

@@ -8,7 +8,8 @@ enum MockKafkaCommand {
     "mock-kafka", "Run the embedded Kafka broker on its own, for trials and tests.",
     options: [
       Option(
-        "topic", value: "NAME:PARTITIONS", "A topic to create; others come into being with 4 partitions.",
+        "topic", value: "NAME:PARTITIONS",
+        "A topic to create (default: the five that martlet uses); others come into being with 4 partitions.",
         isRepeated: true),
       Option("brokers", value: "N", "How many brokers (default 1). Their ports are chosen by the system."),
     ],
@@ -26,7 +27,8 @@ enum MockKafkaCommand {
       Console.error("martlet mock-kafka: signal handlers could not be installed")
       return .unavailable
     }
-    let topics = try arguments.all("topic").map { text throws(UsageError) in try topic(text) }
+    var topics = try arguments.all("topic").map { text throws(UsageError) in try TopicWishes.topic(text) }
+    if topics.isEmpty { topics = TopicPlan.all(of: Settings()).map { ($0.name, $0.partitions) } }
     let cluster = try MockCluster(brokers: try arguments.integer("brokers", in: 1...16, default: 1))
     for topic in topics { try cluster.createTopic(topic.name, partitions: topic.partitions) }
     var writer = JSONWriter()
@@ -39,13 +41,5 @@ enum MockKafkaCommand {
     // The brokers live until here.
     withExtendedLifetime(cluster) {}
     return .ok
-  }
-
-  private static func topic(_ text: String) throws(UsageError) -> (name: String, partitions: Int) {
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-    guard parts.count == 2, !parts[0].isEmpty, let partitions = Int(parts[1]), (1...1000).contains(partitions) else {
-      throw UsageError(message: "'--topic' must be NAME:PARTITIONS, such as push.requests:8, not '\(text)'")
-    }
-    return (String(parts[0]), partitions)
   }
 }

@@ -5,8 +5,8 @@ import Service
 let program = Program(
   commands: [
     RunCommand.command, DemoCommand.command, SendCommand.command, CheckCommand.command, TopicsCommand.command,
-    HealthCommand.command, ReferenceCommand.command,
-    MockAPNsCommand.command, MockKafkaCommand.command,
+    HealthCommand.command, ProduceCommand.command, FollowCommand.results, FollowCommand.invalidTokens,
+    ReferenceCommand.command, MockAPNsCommand.command, MockKafkaCommand.command,
   ],
   libraries: [
     ("librdkafka", BuildVersions.current.librdkafka), ("nghttp2", BuildVersions.current.nghttp2),

@@ -8,7 +8,9 @@ import pytest
 from processes import find_binary, free_port
 
 USAGE, DATA, CONFIGURATION = 64, 65, 78
-COMMANDS = ["run", "demo", "send", "check", "topics", "health", "mock-apns", "mock-kafka"]
+COMMANDS = [
+    "run", "demo", "send", "check", "topics", "health", "produce", "results", "invalid-tokens", "mock-apns", "mock-kafka",
+]  # fmt: skip
 
 
 def martlet(*arguments, text_in: str = "") -> subprocess.CompletedProcess[str]:

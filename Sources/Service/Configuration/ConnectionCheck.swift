@@ -104,7 +104,7 @@ package enum ConnectionCheck {
         switch result {
         case .success(let streams):
           found[index].state = .good
-          let limit = streams == .max ? "any number of streams" : "\(streams) streams"
+          let limit = streams == .max ? "any number of streams" : streams == 1 ? "1 stream" : "\(streams) streams"
           found[index].message = "TLS and HTTP/2, \(limit) at once"
         case .failure(let error): found[index].message = error.cause
         }

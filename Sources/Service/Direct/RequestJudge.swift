@@ -34,6 +34,30 @@ package struct RequestJudge: Sendable {
     fault(of: RecordBody(key: nil, value: value))
   }
 
+  /// What a record would be to the service.
+  package enum Judgement: Sendable {
+    /// It would be taken. `key` is the token, or the channel of a broadcast; `nil` for several tokens. The ranges are
+    /// of `storage`.
+    case good(storage: [UInt8], value: ByteRange, key: ByteRange?, unknownFields: Int)
+    /// The field, the rule and what was found.
+    case refused(String)
+  }
+
+  /// The same as `fault`, with what is needed to publish it.
+  package mutating func judge(_ body: RecordBody) -> Judgement {
+    switch decode(body, now: ServiceClock.now()) {
+    case .request(let request):
+      if let item = request.invalidItems.first { return .refused(item.violation.message) }
+      let push = request.notification
+      let key = push.channel.isEmpty ? push.token : push.channel
+      return .good(
+        storage: push.storage, value: request.value, key: request.tokens.isEmpty ? key : nil,
+        unknownFields: request.unknownFields)
+    case .invalid(let invalid): return .refused(invalid.message)
+    case .tombstone: return .refused("the value: is null, where a request must be")
+    }
+  }
+
   mutating func decode(_ body: RecordBody, now: Moment) -> Decoded {
     let record = Record(
       source: PartitionID(topic: 0, partition: 0), offset: 0, timestamp: now.time, body: body)

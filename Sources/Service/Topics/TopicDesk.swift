@@ -28,11 +28,18 @@ package final class TopicDesk {
     try self.init(properties: try settings.kafka.producer())
   }
 
+  /// Whether there is a controller; only brokers in a test have none. Known once they have been asked something.
+  package var hasController: Bool { admin.hasController }
+
   /// The topics as they are; none is made by the question.
   ///
-  /// - Parameter timeout: for each of two questions.
+  /// - Parameters:
+  ///   - timeout: for each of two questions.
+  ///   - withSettings: whether the second one, about their settings, is asked.
   /// - Throws: when no broker answers in time.
-  package func look(at names: [String], timeout: Duration) throws(KafkaError) -> [String: State] {
+  package func look(
+    at names: [String], timeout: Duration, withSettings: Bool = true
+  ) throws(KafkaError) -> [String: State] {
     let all = try admin.describeAll(timeout: timeout)
     var states: [String: State] = [:]
     for name in names {
@@ -47,7 +54,7 @@ package final class TopicDesk {
       // A question for this one topic could tell more, but brokers may create a topic that is asked for.
       if states[name] == nil { states[name] = .missing }
     }
-    addSettings(to: &states, timeout: timeout)
+    if withSettings { addSettings(to: &states, timeout: timeout) }
     return states
   }
 
@@ -93,15 +100,19 @@ package final class TopicDesk {
 }
 
 /// The latest that librdkafka said of a connection that failed: why, where the error itself only says that it did.
-final class LastWords: Sendable {
+package final class LastWords: Sendable {
   private let words = Mutex<String?>(nil)
 
-  func take(_ line: Kafka.LogLine) {
+  package init() {}
+
+  /// A line of the library's log.
+  package func take(_ line: Kafka.LogLine) {
     guard line.facility == "FAIL" else { return }
     // The text begins with the library's names for its thread and the broker.
     let text = line.text.split(separator: "]: ", maxSplits: 1).last.map(String.init) ?? line.text
     words.withLock { $0 = text }
   }
 
-  var text: String? { words.withLock { $0 } }
+  /// `nil`: nothing has failed.
+  package var text: String? { words.withLock { $0 } }
 }
