@@ -64,7 +64,7 @@ enum FollowCommand {
     if !options.untilEnd {
       Console.error("following \(topic), \(follower.partitionCount) partitions; Ctrl-C ends")
     }
-    return await FollowLoop(name, topic, FollowWriter(kind, options.format), options).run(follower)
+    return FollowLoop(name, topic, FollowWriter(kind, options.format), options).run(follower)
   }
 }
 
@@ -106,7 +106,7 @@ struct FollowLoop {
   private var isLimitReached: Bool { options.limit.map { shown >= $0 } ?? false }
 
   /// - Returns: how the program ends.
-  consuming func run(_ follower: TopicFollower) async -> ExitCode {
+  consuming func run(_ follower: TopicFollower) -> ExitCode {
     let deadline = options.timeout.map { ServiceClock.now().instant + $0 }
     var batch: [Record] = []
     output = writer.header
@@ -127,25 +127,24 @@ struct FollowLoop {
           Console.error("martlet \(name): \(shown) of \(limit) records came in time")
           return .unavailable
         }
-        try? await Task.sleep(for: .milliseconds(10))
+        follower.wait(atMost: .milliseconds(100))
       }
     }
-    if unreadable > 0 { Console.error("martlet \(name): \(unreadable) records of \(topic) were not JSON") }
+    if unreadable > 0 { Console.error("martlet \(name): \(unreadable) records of \(topic) could not be read") }
     return .ok
   }
 
   private mutating func take(_ record: Record) {
-    // A consumer of the topic may have put a tombstone in the place of an event.
-    guard let value = record.body.value else { return }
-    do throws(JSONError) {
-      let read = try FollowedRecord(Bytes(record.body.storage, value), as: writer.kind)
+    do {
+      guard let json = try FollowedForms.json(record.body, of: writer.kind) else { return }
+      let read = try FollowedRecord(json, as: writer.kind)
       guard options.filter.admits(read, of: writer.kind) else { return }
       writer.write(read, to: &output)
       shown += 1
     } catch {
       unreadable += 1
       guard unreadable <= 3 else { return }
-      Console.error("martlet \(name): \(topic)[\(record.source.partition)] offset \(record.offset): not JSON, \(error)")
+      Console.error("martlet \(name): \(topic)[\(record.source.partition)] offset \(record.offset): \(error)")
     }
   }
 

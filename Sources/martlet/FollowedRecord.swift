@@ -13,22 +13,49 @@ struct FollowedKind: Sendable {
   /// Where a column is; the tables are made here, so it is.
   func column(_ name: String) -> Int { columns.firstIndex(of: name) ?? 0 }
 
-  private static let source = ["topic", "partition", "offset", "index"].map { "source.\($0)" }
+  /// A field of a Protobuf message.
+  enum Field: Sendable {
+    case text(String)
+    /// Left out where it is not known.
+    case number(String)
+    /// Left out where it is 0.
+    case count(String)
+    case flag(String)
+    case source
+
+    var name: String {
+      switch self {
+      case .text(let name), .number(let name), .count(let name), .flag(let name): name
+      case .source: "source"
+      }
+    }
+  }
+
+  /// By their number in `schemas/martlet.proto`.
+  var fields: [UInt32: Field]
+
+  static let sourceFields: [UInt32: Field] = [
+    1: .text("topic"), 2: .count("partition"), 3: .count("offset"), 4: .count("index"),
+  ]
 
   static let results = FollowedKind(
     [
-      "id", "app", "token", "channel", "status", "http_status", "reason", "message", "apns_id", "apns_unique_id",
-      "topic", "environment", "push_type", "attempts", "requested_at", "completed_at",
+      .text("id"), .text("app"), .text("token"), .text("channel"), .text("status"), .number("http_status"),
+      .text("reason"), .text("message"), .text("apns_id"), .text("apns_unique_id"), .text("topic"),
+      .text("environment"), .text("push_type"), .count("attempts"), .count("requested_at"), .count("completed_at"),
     ])
 
   static let invalidTokens = FollowedKind(
     [
-      "token", "app", "topic", "environment", "reason", "suspect", "unregistered_at", "requested_at", "detected_at",
-      "id",
+      .text("token"), .text("app"), .text("topic"), .text("environment"), .text("reason"), .flag("suspect"),
+      .number("unregistered_at"), .count("requested_at"), .count("detected_at"), .text("id"),
     ])
 
-  private init(_ names: [String]) {
-    columns = names + Self.source
+  /// - Parameter fields: in the order of their numbers, from 1; the source follows them.
+  private init(_ fields: [Field]) {
+    let all = fields + [.source]
+    self.fields = Dictionary(uniqueKeysWithValues: all.enumerated().map { (UInt32($0.offset) + 1, $0.element) })
+    columns = fields.map(\.name) + ["topic", "partition", "offset", "index"].map { "source.\($0)" }
     app = columns.firstIndex(of: "app") ?? 0
     reason = columns.firstIndex(of: "reason") ?? 0
     status = columns.firstIndex(of: "status")

@@ -1,4 +1,3 @@
-import Glibc
 import Kafka
 import Service
 import Wire
@@ -36,8 +35,7 @@ final class RequestPublisher {
           topic: topic, key: key.map { Bytes(storage, $0) }, value: Bytes(storage, value), ticket: UInt64(ticket))
         if case .queued = result { return nil }
         collect()
-        if !producer.isDrained { continue }
-        usleep(1000)
+        if producer.isDrained { _ = producer.flush(into: &reports, timeout: .milliseconds(1)) }
       }
     } catch {
       return error

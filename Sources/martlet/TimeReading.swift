@@ -6,7 +6,7 @@ enum TimeReading {
   /// `2026-01-31T12:00:00Z`, with an offset (`+01:00`) in place of `Z`, a fraction of the seconds, or only a date; or
   /// UNIX seconds. `nil` where it is none of these.
   static func time(_ text: String) -> UnixTime? {
-    if let seconds = Int64(text), (0...99_999_999_999).contains(seconds) { return UnixTime(seconds: seconds) }
+    if let seconds = Int64(text), (100_000_000...99_999_999_999).contains(seconds) { return UnixTime(seconds: seconds) }
     var rest = text[...]
     guard let year = number(&rest, 4), take("-", &rest), let month = number(&rest, 2), take("-", &rest),
       let day = number(&rest, 2), (1...12).contains(month), (1...length(of: month, year)).contains(day)

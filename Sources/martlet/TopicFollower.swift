@@ -12,6 +12,7 @@ struct FollowError: Error, CustomStringConvertible {
 /// One thread owns it; making it blocks while it asks the brokers.
 final class TopicFollower {
   private let consumer: Consumer
+  private let wakeUp: WakeUp
   private let places: [PartitionID]
   /// What is older is passed over: timestamps need not be in the order of the offsets.
   private let since: UnixTime?
@@ -45,6 +46,7 @@ final class TopicFollower {
     places = (0..<Int32(clamping: count)).map { PartitionID(topic: 0, partition: $0) }
     consumer = try Consumer(
       properties: try kafka.consumer(), group: kafka.group, topics: [topic], membership: .manual, log: { _ in })
+    wakeUp = try WakeUp(for: consumer)
     lastRecord = ServiceClock.now().instant
     var starts: [StartingPoint] = []
     if case .time(let time) = start {
@@ -79,6 +81,9 @@ final class TopicFollower {
     if case .error(let error) = event { return error }
     return nil
   }
+
+  /// Returns when there is more to take, or after `time`.
+  func wait(atMost time: Duration) { wakeUp.wait(atMost: time) }
 
   /// Whether all is read that was there at the start.
   ///

@@ -104,13 +104,44 @@ struct FollowTests {
     #expect(try options("--since", "1h").start == .time(UnixTime(seconds: 6400)))
     #expect(try options("--since", "1970-01-01T00:00:05Z").start == .time(UnixTime(seconds: 5)))
     #expect(throws: UsageError.self) { try options("--since", "soon") }
-    #expect { try options("--since", "begining") } throws: { "\($0)".contains("did you mean 'beginning'?") }
+    #expect { try options("--since", "begining") } throws: {
+      ($0 as? UsageError)?.message.contains("did you mean 'beginning'?") == true
+    }
   }
 
   @Test func optionsThatMakeNoSenseAreExplained() {
-    #expect { try options("--status", "deliverd") } throws: { "\($0)".contains("did you mean 'delivered'?") }
+    #expect { try options("--status", "deliverd") } throws: {
+      ($0 as? UsageError)?.message.contains("did you mean 'delivered'?") == true
+    }
     #expect(throws: UsageError.self) { try options("--export", "xml") }
     #expect(throws: UsageError.self) { try options("--export", "csv", "--json") }
     #expect(throws: UsageError.self) { try options("--limit", "0") }
+  }
+
+  private func json(_ value: [UInt8]?, contentType: String? = nil) throws -> String? {
+    let headers = contentType.map { [("Content-Type", Array($0.utf8) as [UInt8]?)] } ?? []
+    return try FollowedForms.json(RecordBody(key: nil, value: value, headers: headers), of: .results)?.text
+  }
+
+  @Test func everyFormOfTheServiceIsRead() throws {
+    // PushResult { id: "a", status: "delivered", http_status: 200, completed_at: 300, source: { topic: "t", offset: 5 } }
+    let message: [UInt8] = [
+      0x0A, 1, 0x61, 0x2A, 9, 0x64, 0x65, 0x6C, 0x69, 0x76, 0x65, 0x72, 0x65, 0x64, 0x30, 0xC8, 1, 0x80, 1, 0xAC, 2,
+      0x8A, 1, 5, 0x0A, 1, 0x74, 0x18, 5,
+    ]
+    let read =
+      #"{"id":"a","status":"delivered","http_status":200,"completed_at":300,"#
+      + #""source":{"topic":"t","offset":5},"attempts":0,"requested_at":0}"#
+    #expect(try json(message, contentType: "application/x-protobuf") == read)
+    let encoded: String = Base64.encode(message.span)
+    let event = #"{"specversion":"1.0","data_base64":"\#(encoded)"}"#
+    #expect(try json(Array(event.utf8), contentType: "application/cloudevents+json; charset=utf-8") == read)
+    let plain = #"{"specversion":"1.0","data":{"id":"b"}}"#
+    #expect(try json(Array(plain.utf8), contentType: "application/cloudevents+json") == #"{"id":"b"}"#)
+    #expect(try json(Array(#"{"id":"c"}"#.utf8)) == #"{"id":"c"}"#)
+    #expect(try json(nil) == nil)
+    #expect(throws: FollowedFault.self) { try json([0xFF], contentType: "application/x-protobuf") }
+    #expect(throws: FollowedFault.self) { try json([0x7B], contentType: "application/cloudevents+json") }
+    #expect(throws: FollowedFault.self) { try json([0x7B, 0x7D], contentType: "application/cloudevents+json") }
   }
 }

@@ -61,7 +61,10 @@ struct LineReaderTests {
   }
 
   @Test func whatCannotBeReadIsNamed() {
-    var reader = LineReader(descriptor: -1, name: "requests.jsonl", longest: 10)
+    // A directory cannot be read.
+    let descriptor = unsafe open("/", O_RDONLY)
+    defer { close(descriptor) }
+    var reader = LineReader(descriptor: descriptor, name: "requests.jsonl", longest: 10)
     #expect { try reader.next() } throws: { "\($0)".hasPrefix("requests.jsonl: ") }
   }
 

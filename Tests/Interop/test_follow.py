@@ -141,7 +141,7 @@ def test_invalid_tokens(world, config):
     assert "Unregistered  shop-ios  ab12  since 2026-09-21T" in ended.stdout
     ended = martlet("invalid-tokens", "--config", config, "--since", "beginning", "--until-end", "--export", "csv")
     assert "ab12,shop-ios,com.example.shop,production,Unregistered,false,1790000000000" in ended.stdout
-    assert "1 records of push.invalid-tokens were not JSON" in ended.stderr
+    assert "1 records of push.invalid-tokens could not be read" in ended.stderr
 
 
 def test_what_cannot_be_followed_is_explained(world, config):

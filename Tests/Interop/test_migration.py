@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from processes import ROOT, find_binary, free_port
-from waiting import PATIENCE, until
-from world import World, request
+from apns_standin import Answer
+from processes import ROOT, find_binary
+from waiting import PATIENCE
+from world import World, as_record, request
 
 PAGE = ROOT / "docs" / "migration.md"
 TOKEN = "00112233445566778899aabbccddeeff"
+DEAD = "dd" * 16
 DATA = 65
 REFERENCE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("settings.md", "metrics.md"))
 
@@ -51,18 +53,22 @@ ROWS = rows()
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A service at work, with a delivered push and an unregistered token; its configuration is `martlet.json5`."""
+    """A service at work that has delivered a push and met a dead token. Its configuration is `martlet.json5`."""
     made = World(tmp_path_factory.mktemp("migration"))
     service = made.martlet()
-    (made.directory / "martlet.json5").write_text(service.command[-1].read_text() if False else open(service.command[-1]).read())
-    apps = made.directory / "apps"
-    apps.mkdir()
-    configuration = made.configuration(free_port())
+    configuration = made.configuration(service.http_port)
+    write = lambda name, what: (made.directory / name).write_text(json.dumps(what) + "\n")  # noqa: E731
+    write("martlet.json5", configuration)
+    (made.directory / "apps").mkdir()
     for name, app in configuration["apps"].items():
-        (apps / f"{name}.json5").write_text(json.dumps(app))
-    (made.directory / "directory.json5").write_text(json.dumps({**configuration, "apps": str(apps)}))
-    (made.directory / "requests.jsonl").write_text(json.dumps(request(TOKEN)) + "\n")
+        write(f"apps/{name}.json5", app)
+    write("directory.json5", {**configuration, "apps": str(made.directory / "apps")})
+    write("requests.jsonl", request(TOKEN))
+    made.server.answer(DEAD, Answer(410, "Unregistered", timestamp=1790000000000))
     service.wait_ready()
+    made.send([as_record(request(TOKEN, id="good")), as_record(request(DEAD, id="dead"))])
+    made.results.by_id(["good", "dead"])
+    made.events.count(1)
     yield made
     made.close()
 
@@ -78,9 +84,7 @@ def martlet(world, command):
 
 def run_push(world, options, out):
     """The record of a push is as the page says, and the service takes it."""
-    ended = martlet(
-        world, f"martlet produce --config martlet.json5 --app shop-ios --token {TOKEN} {options} --dry-run"
-    )
+    ended = martlet(world, f"martlet produce --config martlet.json5 --app shop-ios --token {TOKEN} {options} --dry-run")
     assert ended.returncode == 0, ended
     record = json.loads(ended.stdout.splitlines()[0])
     assert (record["app"], record["token"]) == ("shop-ios", TOKEN)
@@ -131,6 +135,8 @@ def test_a_row_does_what_it_says(world, row):
 
 
 def test_a_dead_token_comes_out_as_the_event_that_takes_the_place_of_feedback(world):
-    dead = "dd" * 16
-    world.server.script_token(dead, status=410, reason="Unregistered") if hasattr(world.server, "script_token") else None
-    assert until is not None
+    ended = martlet(
+        world, "martlet invalid-tokens --config martlet.json5 --app shop-ios --since beginning --until-end --json"
+    )
+    (event,) = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert (event["token"], event["unregistered_at"], event["id"]) == (DEAD, 1790000000000, "dead")

@@ -20,7 +20,8 @@ struct MockClusterTests {
     let cluster = try MockCluster(brokers: 3)
     try cluster.createTopic("t", partitions: 7)
     #expect(
-      try admin(cluster).describe("t", timeout: .seconds(30)) == TopicDescription(name: "t", partitionCount: 7))
+      try admin(cluster).describe("t", timeout: .seconds(30))
+        == TopicDescription(name: "t", partitionCount: 7, replicationFactor: 3))
   }
 
   @Test func aTopicThatIsThereAlreadyIsNotCreatedAgain() throws {
@@ -47,7 +48,7 @@ struct MockClusterTests {
     for _ in 1...2 {
       let topics = try admin.describeAll(timeout: .seconds(30))
       #expect(topics.keys.sorted() == ["a", "b"])
-      #expect(topics["a"] == .success(TopicDescription(name: "a", partitionCount: 2)))
+      #expect(topics["a"] == .success(TopicDescription(name: "a", partitionCount: 2, replicationFactor: 1)))
       guard case .failure(let error)? = topics["b"] else {
         Issue.record("\(topics)")
         return

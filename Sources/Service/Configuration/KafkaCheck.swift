@@ -1,4 +1,3 @@
-internal import Glibc
 internal import Kafka
 internal import Wire
 
@@ -118,6 +117,7 @@ private final class ReadingProbe {
 
   /// Fetches from the ends of all partitions until each topic has answered, or the time is up.
   func fetchNothing(for time: Duration) throws(KafkaError) -> [String: Result<Void, KafkaError>] {
+    let wakeUp = try WakeUp(for: consumer)
     try consumer.assign(places.map { StartingPoint(partition: $0, offset: StartingPoint.end) })
     var deadline = ServiceClock.now().instant + time
     var answers: [String: Result<Void, KafkaError>] = [:]
@@ -138,7 +138,7 @@ private final class ReadingProbe {
       if !isComplete, answers.count == names.count {
         deadline = min(deadline, ServiceClock.now().instant + .milliseconds(500))
       }
-      usleep(10_000)
+      wakeUp.wait(atMost: .milliseconds(50))
     }
     return answers
   }

@@ -2,6 +2,7 @@ internal import Wire
 
 /// Something about a topic that its reader should know.
 package struct TopicRemark: Sendable, Equatable {
+  /// How much it matters.
   package enum Severity: String, Sendable {
     /// Records are lost, or cannot be written.
     case error
