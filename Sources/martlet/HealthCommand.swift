@@ -69,7 +69,8 @@ extension ListenAddress {
     switch host {
     case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
     case "::": Endpoint(host: "::1", port: port)
-    default: Endpoint(host: host, port: port)
+    // Also the path of a Unix socket.
+    default: Endpoint(parsing: text) ?? Endpoint(host: host, port: port)
     }
   }
 }
