@@ -2,29 +2,36 @@ import Glibc
 
 /// Waits, on the thread that calls, until a consumer has something to poll: for commands that have no event loop.
 ///
-/// It takes the place of any other `Consumer.wake`. Poll once after it is made, and then until nothing is left before
-/// each `wait`.
+/// It takes the place of any other `Consumer.wake`. Poll until nothing is left before each `wait`.
 package final class WakeUp {
-  private let descriptor: Int32
+  /// The library writes to the one, which makes the other readable.
+  private let (readEnd, writeEnd): (Int32, Int32)
   private let consumer: Consumer
 
   package init(for consumer: Consumer) throws(KafkaError) {
+    var ends: [Int32] = [-1, -1]
+    guard unsafe pipe(&ends) == 0 else { throw .configuration("wake", "no pipe could be made") }
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      // A full pipe is readable already; the library must not wait for room.
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
+    (readEnd, writeEnd) = (ends[0], ends[1])
     self.consumer = consumer
-    descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
-    guard descriptor >= 0 else { throw .configuration("wake", "no event descriptor could be made") }
-    consumer.wake(fileDescriptor: descriptor)
+    consumer.wake(fileDescriptor: writeEnd)
   }
 
   deinit {
     consumer.wake(fileDescriptor: -1)
-    close(descriptor)
+    close(readEnd)
+    close(writeEnd)
   }
 
   /// Returns when there is something, or after `time`, or when a signal comes.
   package func wait(atMost time: Duration) {
-    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    var entry = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
     _ = unsafe poll(&entry, 1, time.clampedMilliseconds)
-    var count: UInt64 = 0
-    _ = unsafe read(descriptor, &count, MemoryLayout<UInt64>.size)
+    var written: [UInt8] = Array(repeating: 0, count: 4096)
+    _ = unsafe read(readEnd, &written, 4096)
   }
 }

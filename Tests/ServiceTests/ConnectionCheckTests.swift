@@ -2,24 +2,28 @@ import Kafka
 import TestSupport
 import Testing
 import Transport
+import Wire
 
 @testable import Service
 
-/// A look-alike of APNs that only shakes hands; it counts the requests, of which there must be none.
+/// A look-alike of APNs that shakes hands and answers whatever it is asked as Apple does what is no POST.
 private final class Server {
   let files: TemporaryFiles
   let loop: EventLoop
   let server: HTTP2Server
   let authorityFile: String
 
-  init(protocols: [String] = ["h2"], names: [String] = ["localhost"]) throws {
+  /// - Parameter date: as it tells it; `nil`: it does not.
+  init(protocols: [String] = ["h2"], names: [String] = ["localhost"], date: String? = nil) throws {
     files = try TemporaryFiles()
     let authority = try CertificateAuthority(name: "test")
     authorityFile = try files.write("ca.pem", try authority.pem())
     let tls = try TLSContext.server(
       identity: try authority.issueServer(names: names), applicationProtocols: protocols)
     loop = try EventLoop.start(name: "server")
-    server = try HTTP2Server.listen(on: [loop], at: Endpoint(host: "127.0.0.1", port: 0), tls: tls) { _ in Silent() }
+    server = try HTTP2Server.listen(on: [loop], at: Endpoint(host: "127.0.0.1", port: 0), tls: tls) { _ in
+      Refusing(date: date)
+    }
   }
 
   deinit {
@@ -27,8 +31,18 @@ private final class Server {
     loop.stop()
   }
 
-  private final class Silent: HTTP2ServerDelegate {
-    func serverRequest(_ connection: HTTP2ServerConnection, _ stream: HTTP2StreamID, _ request: HTTP2Request) {}
+  private final class Refusing: HTTP2ServerDelegate {
+    let date: String?
+
+    init(date: String?) { self.date = date }
+
+    func serverRequest(_ connection: HTTP2ServerConnection, _ stream: HTTP2StreamID, _ request: HTTP2Request) {
+      #expect(request.method == "GET" && request.path == "/" && request.body.isEmpty)
+      #expect(request.text(of: "authorization") == nil)
+      var fields = HeaderList()
+      if let date { fields.append(name: "date", value: date) }
+      connection.respond(stream, status: 405, fields: fields)
+    }
     func serverStreamClosed(
       _ connection: HTTP2ServerConnection, _ stream: HTTP2StreamID, code: UInt32, answered: Bool
     ) {}
@@ -84,7 +98,7 @@ struct ConnectionCheckTests {
       of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(240))
     #expect(found.allSatisfy { $0.isGood }, "\(found)")
     let kinds: [ConnectionCheck.Finding.Kind] =
-      [.brokers] + Array(repeating: .topic, count: 5) + Array(repeating: .permission, count: 4) + [.apns]
+      [.brokers] + Array(repeating: .topic, count: 5) + Array(repeating: .permission, count: 4) + [.apns, .clock]
     try #require(found.map(\.kind) == kinds)
     #expect(found[0].name == cluster.bootstrapServers)
     #expect(found[1].name == "push.requests" && found[1].message == "3 partitions, 1 replica")
@@ -94,11 +108,12 @@ struct ConnectionCheckTests {
     #expect(found[7].name == "group martlet" && found[7].message == "nothing is committed yet")
     #expect(found[8].name == "reading push.deferred" && found[8].state == .good)
     #expect(found[9].name == "reading push.requests" && found[9].state == .good)
-    let last = try #require(found.last)
+    #expect(found.last?.state == .unknown && found.last?.message.contains("no date") == true)
+    let last = try #require(found.last { $0.kind == .apns })
     // Apps that share the server and the certificate share the handshake.
     #expect(last.apps == ["a", "b"] && server.server.acceptedConnections == 1)
     #expect(last.message.hasPrefix("TLS and HTTP/2, "))
-    #expect(server.server.requests == 0)
+    #expect(server.server.requests == 1)
     #expect(waitUntil { server.server.connections == 0 })
   }
 
@@ -153,6 +168,31 @@ struct ConnectionCheckTests {
   }
 
   @Test
+  func theClockIsComparedWithTheServers() async throws {
+    let cluster = try cluster()
+    let server = try Server(date: "Sat, 31 Jan 2026 12:00:00 GMT")
+    let apps = [app("a", at: server.server.endpoint.port, caFile: server.authorityFile)]
+    let found = await ConnectionCheck.findings(
+      of: settings(brokers: cluster.bootstrapServers, apps: apps), within: .seconds(240))
+    let clock = try #require(found.last)
+    #expect(clock.kind == .clock && clock.name == "localhost:\(server.server.endpoint.port)")
+    // This machine's clock shows another time than that.
+    #expect(clock.state == .bad && clock.message.contains("hour off"))
+  }
+
+  @Test(
+    arguments: [
+      (0, .good), (4, .good), (-4, .good), (5, .warning), (-1799, .warning), (1800, .bad), (-3600, .bad),
+    ] as [(Int64, ConnectionCheck.Finding.State)])
+  func howFarAClockMayBeOff(_ seconds: Int64, _ state: ConnectionCheck.Finding.State) {
+    let date = UnixTime(seconds: 1_769_860_800)
+    let finding = ConnectionCheck.clock(
+      at: "x:1", server: date, own: UnixTime(milliseconds: date.milliseconds + seconds * 1000 + 400))
+    #expect(finding.state == state, "\(finding)")
+    if state != .good { #expect(finding.message.contains(seconds > 0 ? "ahead" : "behind")) }
+  }
+
+  @Test
   func brokersThatAreNotThereAreToldWithTheCause() async throws {
     // Bound and not listening: nobody else gets the port, and nobody answers.
     let port = try ClosedPort()
@@ -178,7 +218,8 @@ struct ConnectionCheckTests {
     #expect(found[7].name == "group martlet" && found[7].message == "nothing is committed yet")
     #expect(found[8].name == "reading push.deferred" && found[8].state == .good)
     #expect(found[9].name == "reading push.requests" && found[9].state == .good)
-    let last = try #require(found.last)
+    #expect(found.last?.state == .unknown && found.last?.message.contains("no date") == true)
+    let last = try #require(found.last { $0.kind == .apns })
     #expect(last.kind == .apns && !last.isGood && last.apps == ["a"])
     #expect(last.name == "localhost:\(port.number)")
     #expect(last.message.contains("refused"), "\(last)")

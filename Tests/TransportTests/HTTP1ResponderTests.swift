@@ -174,6 +174,7 @@ private final class Fixture {
     ] as [(Int64, String)])
   func datesAreWrittenAsHTTPWantsThem(seconds: Int64, text: String) {
     #expect(HTTPDate.text(UnixTime(seconds: seconds)) == text)
+    #expect(HTTPDate.time(text) == (seconds < 0 ? nil : UnixTime(seconds: seconds)))
   }
 }
 

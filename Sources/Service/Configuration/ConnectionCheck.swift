@@ -3,8 +3,8 @@ internal import Wire
 
 /// Tries whether what a configuration names can be reached: the brokers, the topics, and APNs for each app.
 ///
-/// Nothing is read, created or sent: Kafka is asked for metadata, and a connection to APNs ends when the server's
-/// SETTINGS are there.
+/// Nothing is read, created or pushed: Kafka is asked for metadata, and a connection to APNs ends when the server has
+/// sent its SETTINGS and answered one GET of nothing, whose `date` shows how far this machine's clock is off.
 package enum ConnectionCheck {
   /// One thing that was tried, and what came of it.
   package struct Finding: Sendable, Equatable {
@@ -91,7 +91,8 @@ package enum ConnectionCheck {
     var found = targets.map { target in
       Finding(kind: .apns, name: target.endpoint.description, apps: target.apps, isGood: false, message: "")
     }
-    await withTaskGroup(of: (Int, Result<Int, TransportError>).self) { group in
+    var clocks: [Finding] = []
+    await withTaskGroup(of: (Int, Result<Handshake.Outcome, TransportError>).self) { group in
       var next = 0
       func startOne() {
         guard next < targets.count else { return }
@@ -102,16 +103,45 @@ package enum ConnectionCheck {
       for _ in 0..<mostAtOnce { startOne() }
       for await (index, result) in group {
         switch result {
-        case .success(let streams):
+        case .success(let outcome):
+          let streams = outcome.streams
           found[index].state = .good
           let limit = streams == .max ? "any number of streams" : streams == 1 ? "1 stream" : "\(streams) streams"
           found[index].message = "TLS and HTTP/2, \(limit) at once"
+          if let date = outcome.date, !clocks.contains(where: { $0.name == found[index].name }) {
+            clocks.append(clock(at: found[index].name, server: date, own: outcome.receivedAt))
+          }
         case .failure(let error): found[index].message = error.cause
         }
         startOne()
       }
     }
-    return faults + found
+    if clocks.isEmpty, found.contains(where: { $0.state == .good }) {
+      clocks = [
+        Finding(
+          kind: .clock, name: "APNs", state: .unknown,
+          message: "the servers tell no date; APNs refuses provider tokens once this clock is an hour off")
+      ]
+    }
+    return faults + found + clocks
+  }
+
+  /// How far apart two clocks are, and what comes of it: APNs refuses a provider token that was made more than an hour
+  /// before or after its own time (403 ExpiredProviderToken), and an expiration means another moment.
+  static func clock(at server: String, server date: UnixTime, own: UnixTime) -> Finding {
+    let seconds = (own.milliseconds - date.milliseconds) / 1000
+    let words = seconds == 0 ? "the same" : "\(seconds.magnitude) s \(seconds > 0 ? "ahead" : "behind")"
+    switch seconds.magnitude {
+    // A date has whole seconds, and was on its way for some time.
+    case ..<5: return Finding(kind: .clock, name: server, state: .good, message: "within 5 s")
+    case ..<1800:
+      return Finding(
+        kind: .clock, name: server, state: .warning, message: "\(words): expirations are off by as much")
+    default:
+      return Finding(
+        kind: .clock, name: server, state: .bad,
+        message: "\(words): APNs refuses provider tokens that are an hour off; set this machine's clock")
+    }
   }
 
   private static func targets(_ apps: [AppRuntime]) -> [Target] {
@@ -131,62 +161,5 @@ package enum ConnectionCheck {
       }
     }
     return targets
-  }
-}
-
-/// One connection that is made, waits for the server's SETTINGS and ends. It lives on its loop; the client holds it.
-private final class Handshake: HTTP2ClientDelegate {
-  private let ended: CheckedContinuation<Result<Int, TransportError>, Never>
-  private let endpoint: Endpoint
-  private var streams: Int?
-
-  private init(_ endpoint: Endpoint, ended: CheckedContinuation<Result<Int, TransportError>, Never>) {
-    self.endpoint = endpoint
-    self.ended = ended
-  }
-
-  /// - Returns: how many streams the server allows at once.
-  static func run(
-    on loop: EventLoop, _ endpoint: Endpoint, _ tls: TLSContext, _ limit: Duration, until end: Instant
-  ) async -> Result<Int, TransportError> {
-    await withCheckedContinuation { continuation in
-      let isTaken = loop.execute {
-        guard loop.now < end else {
-          return continuation.resume(
-            returning: .failure(TransportError(.timedOut, endpoint.description, "not tried: the time is up")))
-        }
-        do throws(TransportError) {
-          try HTTP2Client.connect(
-            on: loop, to: endpoint, tls: tls, deadline: min(end, loop.now + limit),
-            delegate: Handshake(endpoint, ended: continuation))
-        } catch {
-          continuation.resume(returning: .failure(error))
-        }
-      }
-      guard isTaken else {
-        return continuation.resume(returning: .failure(TransportError(.cancelled, endpoint.description, "stopped")))
-      }
-    }
-  }
-
-  func clientReady(_ client: HTTP2Client) {}
-
-  func clientSettings(_ client: HTTP2Client, maxConcurrentStreams: Int) {
-    streams = maxConcurrentStreams
-    client.close()
-  }
-
-  func clientResponse(_ client: HTTP2Client, tag: UInt64, _ response: HTTP2Response) {}
-
-  func clientStreamFailed(_ client: HTTP2Client, tag: UInt64, _ failure: StreamFailure) {}
-
-  func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8]) {}
-
-  func clientPingAcknowledged(_ client: HTTP2Client) {}
-
-  func clientClosed(_ client: HTTP2Client, _ error: TransportError?) {
-    if let streams { return ended.resume(returning: .success(streams)) }
-    let reason = TransportError(.endedEarly, endpoint.description, "the server closed the connection before SETTINGS")
-    ended.resume(returning: .failure(error ?? reason))
   }
 }
