@@ -42,14 +42,10 @@ enum FollowCommand {
     let options = try FollowOptions(arguments, now: ServiceClock.now().time)
     let settings: Settings
     do {
-      settings = try SettingsLoader.load(file: try arguments.required("config")).settings
+      settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
     } catch let error as ConfigurationError {
       for problem in error.problems { Console.error(problem.text) }
       return .configuration
-    }
-    for app in options.filter.apps where !settings.apps.contains(where: { $0.name == app }) {
-      let nearest = NearestName.find(app, in: settings.apps.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-      Console.error("martlet \(name): the configuration has no app '\(app)'\(nearest); only old records can match")
     }
     StopSignal.install()
     let topic = topic(settings.kafka.topics)

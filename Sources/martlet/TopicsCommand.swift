@@ -35,7 +35,7 @@ enum TopicsCommand {
     let action = try self.action(arguments.operands)
     let settings: Settings
     do {
-      settings = try SettingsLoader.load(file: try arguments.required("config")).settings
+      settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
     } catch let error as ConfigurationError {
       for problem in error.problems { Console.error(problem.text) }
       return .configuration

@@ -33,6 +33,26 @@ package enum SettingsLoader {
     return LoadedSettings(settings: settings, warnings: context.problems, files: context.namedFiles)
   }
 
+  /// All but the apps, for commands that have to do with Kafka alone: whoever makes or reads topics need not have the
+  /// apps' keys.
+  ///
+  /// - Returns: settings without apps.
+  /// - Throws: every problem of what is not below `apps`.
+  package static func loadWithoutApps(
+    file: String, environment: @escaping (String) -> String? = processEnvironment
+  ) throws(ConfigurationError) -> Settings {
+    var context = ReadingContext(source: ConfigurationSource(file: file, text: []))
+    var settings = Settings()
+    if let root = document(file, EnvironmentReferences(lookUp: environment), &context) {
+      group.read(root, at: "", into: &settings, &context)
+    }
+    let problems = context.problems.filter { $0.path != "apps" && !$0.path.hasPrefix("apps.") }
+    guard !problems.contains(where: { $0.severity == .error }) else {
+      throw ConfigurationError(problems: problems, files: [file])
+    }
+    return settings
+  }
+
   /// Where the service of this configuration answers, whatever else is wrong with the file: the running service may
   /// well go on with an earlier content of it.
   ///
