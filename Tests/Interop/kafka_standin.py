@@ -1,7 +1,7 @@
 """A stand-in for a Kafka controller: it makes topics on request and tells of their settings.
 
-The embedded brokers do neither. It speaks metadata, CreateTopics and DescribeConfigs, in the structures of aiokafka, and
-checks what real brokers check: names, numbers of partitions, replication, known settings, and who may do it.
+The embedded brokers do neither. It speaks metadata, CreateTopics and DescribeConfigs, in the structures of aiokafka,
+and checks what real brokers check: numbers of partitions, replication, known settings, and who may do it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`martlet topics`, and what `martlet check --connect` says of topics, against a controller that takes such requests."""
+"""`martlet topics`, and what `martlet check --connect` says of topics, against a stand-in for a controller."""
 
 import json
 
