@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "migration.md"
 TOKEN = "00112233445566778899aabbccddeeff"
 DEAD = "dd" * 16
 DATA = 65
-REFERENCE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("settings.md", "metrics.md"))
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,20 @@ def run_record(world, record, out):
     assert ended.returncode == (DATA if out == "refused" else 0), ended
 
 
+def run_setting(world, path):
+    """The program reads the setting: it says what is wrong with a value of no sense, and knows the name."""
+    configuration = json.loads((world.directory / "martlet.json5").read_text())
+    place = configuration
+    *groups, name = path.replace("<name>", "shop-ios").split(".")
+    for group in groups:
+        place = place.setdefault(group, {})
+    place[name] = {"no sense": True}
+    (world.directory / "tried.json5").write_text(json.dumps(configuration))
+    problems = json.loads(martlet(world, "martlet check --config tried.json5 --json").stdout)["problems"]
+    (found, *_) = [each for each in problems if each["path"].startswith(path.replace("<name>", "shop-ios"))]
+    assert found["message"] != "unknown key", found
+
+
 def run_span(world, span, out) -> bool:
     """Whether there was something to run or to look up."""
     if span.startswith("push "):
@@ -115,8 +129,10 @@ def run_span(world, span, out) -> bool:
         assert ended.returncode == 0, ended
     elif span.startswith("{"):
         run_record(world, span, out)
-    elif span.startswith("martlet_") or re.fullmatch(r"(kafka|apps|delivery|http|log)(\.[\w<>.]+)?", span):
-        assert f"`{span}`" in REFERENCE, span
+    elif span.startswith("martlet_"):
+        assert f"`{span}`" in METRICS, span
+    elif re.fullmatch(r"(kafka|apps|delivery)(\.[\w<>]+)*", span):
+        run_setting(world, span)
     else:
         return False
     return True
