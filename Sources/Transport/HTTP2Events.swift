@@ -50,7 +50,7 @@ extension HTTP2Session {
 
   private func close(_ slot: Int32, _ code: UInt32, _ handler: some HTTP2ClientEvents) {
     let marks = streams[slot].marks
-    if marks.contains(.messageComplete) && streams[slot].message.bodyLength <= limits.bodySize {
+    if marks.contains(.messageComplete) {
       hand(slot, to: handler)
     } else if marks.contains(.neverOpened) || code == HTTP2Code.refusedStream {
       handler.failed(tag: streams[slot].tag, .refused)

@@ -20,6 +20,7 @@ package struct HTTP2Response: Sendable {
 
   package var status: UInt16 { message.status }
   package var fields: HeaderList { message.fields }
+  /// The body, cut at the limit.
   package var body: [UInt8] { message.body }
 
   /// The value of the first field of that name (lower case), borrowed; no copy.
@@ -60,7 +61,7 @@ package enum StreamFailure: Hashable, Sendable {
   /// The peer surely did not process it: REFUSED_STREAM, or a stream above the last one that GOAWAY names
   /// (RFC 9113 sections 6.8 and 8.7). It may be sent again.
   case refused
-  /// The stream was reset, by the peer or by us (an answer too large); the code is one of `HTTP2Code`.
+  /// The stream was reset, by the peer or by us (header fields too large); the code is one of `HTTP2Code`.
   case reset(code: UInt32)
   /// The connection ended first.
   case connectionLost
@@ -99,7 +100,7 @@ package struct HTTP2Limits: Sendable {
   /// The largest list of header fields accepted on a stream, by the rule of `HeaderList.listSize`; a larger one
   /// resets the stream. Announced as SETTINGS_MAX_HEADER_LIST_SIZE.
   package var headerListSize = 16 * 1024
-  /// The most body bytes kept of one message. A client resets the stream beyond it; a server delivers the cut body.
+  /// The most body bytes kept of one message; of a longer body the start is delivered.
   package var bodySize = 64 * 1024
   /// SETTINGS_INITIAL_WINDOW_SIZE: what the peer may send on a stream before we say more, in bytes.
   package var streamWindow = 65_535

@@ -126,13 +126,9 @@ extension HTTP2SessionState {
 
   mutating func dataArrived(_ id: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
     guard let slot = slot(of: id) else { return }
-    let wasTooLong = streams[slot].message.bodyLength > limits.bodySize
     streams[slot].message.bodyLength += bytes.count
     let room = limits.bodySize - streams[slot].message.body.count
     unsafe streams[slot].message.body.append(contentsOf: bytes.prefix(max(0, room)))
-    if role == .client, !wasTooLong, streams[slot].message.bodyLength > limits.bodySize {
-      reset(slot: slot, code: HTTP2Code.cancel)
-    }
   }
 
   mutating func headersComplete(_ id: Int32, ended: Bool) {
@@ -151,7 +147,6 @@ extension HTTP2SessionState {
     switch role {
     case .server: events.append(.request(slot: slot))
     case .client:
-      guard streams[slot].message.bodyLength <= limits.bodySize else { return }
       // nghttp2 closes the stream right after this when our side is closed too, and that event then says it all.
       if unsafe nghttp2_session_get_stream_local_close(handle, id) == 0 { events.append(.earlyResponse(slot: slot)) }
     }

@@ -1,6 +1,8 @@
 """What is sent again, how, and what each of Apple's reasons leads to."""
 
+import collections
 import time
+from pathlib import Path
 
 import pytest
 
@@ -241,3 +243,25 @@ def test_a_server_that_is_not_trusted_gets_nothing(world):
     assert not world.events.poll(0.3)
     assert martlet.running
     until("the service still answers", lambda: martlet.get("/healthz")[0] == 200, 5)
+
+
+def test_descriptors_and_memory_stay_level_over_reconnects_and_errors(world):
+    """A connection is told to go away after each 150 requests, and every tenth answer is an error."""
+    served = collections.Counter()
+
+    def decide(seen):
+        served[seen.connection] += 1
+        if served[seen.connection] % 150 == 0:
+            return Answer(goaway=0, reason="Shutdown")
+        return Answer(400, "BadDeviceToken") if served[seen.connection] % 10 == 0 else Answer()
+
+    martlet = world.martlet().wait_ready()
+    world.server.answer_by_default(decide)
+    levels = []
+    for number in range(5):
+        world.send([as_record(request(device_token(3000 * number + index))) for index in range(3000)])
+        world.results.count(3000 * (number + 1), timeout=90)
+        levels.append((len(list(Path(f"/proc/{martlet.pid}/fd").iterdir())), martlet.resident_bytes()))
+    assert world.server.connections > 90
+    assert levels[-1][0] <= levels[0][0] + 4, levels
+    assert levels[-1][1] < levels[1][1] * 1.2, levels

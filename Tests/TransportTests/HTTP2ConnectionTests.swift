@@ -255,8 +255,12 @@ import Wire
     let listener = try Listener.listen(on: [loop], at: Endpoint(host: "127.0.0.1", port: 0)) { _ in
       Mute(says: "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
     }
+    // The loop waits, so that the request is there before the server's word can come.
+    let gate = Monitor(false)
+    loop.execute { _ = gate.wait { $0 } }
     let client = SocketClient(loop, listener.endpoint, tls: nil)
     client.send(0..<1)
+    gate.update { $0 = true }
     #expect(client.waitForEnd())
     #expect(client.state.value.error?.kind == .protocolViolation)
     #expect(client.state.value.words.count == 1)

@@ -141,6 +141,8 @@ final class LaneApp {
     lane.metrics.add(.connections(.connecting), app: index)
     var limits = HTTP2Limits()
     limits.concurrentStreams = runtime.limits.maxStreamsPerConnection
+    // Apple's answers have under 200 bytes; what a proxy says beyond this is nothing to us.
+    limits.bodySize = 8 * 1024
     do {
       connection.client = try HTTP2Client.connect(
         on: lane.loop, to: runtime.endpoint, through: runtime.proxy, tls: runtime.tls, sessions: runtime.sessions,
