@@ -5,8 +5,8 @@ package import Wire
 ///
 /// - An answer that settles the matter ends it. What Apple may still take is tried again with exponential backoff and
 ///   full jitter, at most `attempts` times in all.
-/// - Trouble at Apple's side, or with one device, that `quickAttempts` have not got past is given time: Apple asks for
-///   15 minutes, and ever more after that.
+/// - Trouble at Apple's side, or with one device, that the quick attempts have not got past is given time before each of
+///   the last two: Apple asks for 15 minutes, and more after that.
 /// - Where APNs calls the provider token expired, a fresh one on another connection helps, or another connection alone;
 ///   a third refusal is one of the credentials.
 /// - What surely never reached Apple does not count as an attempt: it waits for the app to be reachable again, until
@@ -18,12 +18,12 @@ package struct RetryPolicy: Sendable {
   package var attempts = 5
   package var initialBackoff: Duration = .milliseconds(500)
   package var maximumBackoff: Duration = .seconds(30)
-  /// Attempts that follow one another by `initialBackoff` and so on; from then on they wait for `lastingBackoff`.
-  package static let quickAttempts = 3
+  /// Attempts that follow one another by `initialBackoff` and so on; those after them wait for `lastingBackoff`.
+  var quickAttempts: Int { max(3, attempts - 2) }
   /// Times that a notification is sent again because its provider token was called expired.
   package static let mostRefreshes = 2
-  /// The first wait after trouble that lasts; each further one is twice as long, up to four times this. Zero: such
-  /// trouble is waited for no longer than other.
+  /// The wait after trouble that lasts; the last one is twice as long. Zero: such trouble is waited for no longer than
+  /// other.
   package var lastingBackoff: Duration = .seconds(900)
   /// Longer waits are parked.
   package var longestWait: Duration = .seconds(30)
@@ -140,8 +140,8 @@ package struct RetryPolicy: Sendable {
   ) -> Duration {
     let quick = backoff(facts.attempts, &random)
     if let asked = response.askedWait(at: now) { return max(quick, asked) }
-    guard facts.attempts >= Self.quickAttempts, lastingBackoff > .zero else { return quick }
-    let base = lastingBackoff * (1 << min(facts.attempts - Self.quickAttempts, 2))
+    guard facts.attempts >= quickAttempts, lastingBackoff > .zero else { return quick }
+    let base = facts.attempts == quickAttempts ? lastingBackoff : lastingBackoff * 2
     // Whatever failed together should not come back together.
     let long = base + jitter(base / 4, &random)
     if let expiration = facts.expiration, expiration > 0,

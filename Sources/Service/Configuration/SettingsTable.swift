@@ -238,8 +238,8 @@ extension BackoffSettings {
       .value("max", \.max, .duration(.milliseconds(1)...(.seconds(3600))), "The longest wait; each doubles up to it."),
       .value(
         "lasting", \.lasting, .duration(.zero...(.seconds(86_400))),
-        "The wait after the third 429 or 5xx; further ones are twice and four times as long. Apple asks for 15 minutes. "
-          + "0s: no longer than others."
+        "The wait before the last attempt but one after 429 or 5xx; that before the last is twice as long. Apple asks "
+          + "for 15 minutes. 0s: no longer than others."
       ),
     ],
     check: { backoff, value, path, context in
