@@ -29,6 +29,14 @@ package struct APNsEndpoint: Hashable, Sendable {
     }
   }
 
+  /// Where the channels of broadcasts are managed (Apple, "Sending channel management requests to APNs").
+  package static func channels(_ environment: Environment) -> APNsEndpoint {
+    switch environment {
+    case .production: APNsEndpoint(host: "api-manage-broadcast.push.apple.com", port: 2196)
+    case .sandbox: APNsEndpoint(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195)
+    }
+  }
+
   /// The value of `:authority`: the port is named unless it is that of HTTPS (RFC 9113, section 8.3.1), and an IPv6
   /// address stands in brackets.
   package var authority: String {

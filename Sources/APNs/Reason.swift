@@ -6,9 +6,9 @@ package enum Reason: UInt8, CaseIterable, Sendable {
   case missingProviderToken, unrelatedKeyIDInToken, badEnvironmentKeyIDInToken, badPath, methodNotAllowed
   case expiredToken, unregistered, payloadTooLarge, tooManyProviderTokenUpdates, tooManyRequests
   case internalServerError, serviceUnavailable, shutdown
-  /// Those of broadcasts (Apple, "Handling error responses from Apple Push Notification service").
+  /// Those of broadcasts and of managing channels (Apple, "Handling error responses from Apple Push Notification service").
   case badChannelID, badRequestParams, badRequestPayload, channelNotRegistered, featureNotEnabled, missingChannelID
-  case missingPushType, topicMismatch
+  case missingPushType, topicMismatch, cannotCreateChannelConfig
   /// A text that the table does not know.
   case unknown
 }
@@ -77,6 +77,7 @@ extension Reason {
     Row(.missingChannelID, "MissingChannelId", 400, .rejected),
     Row(.missingPushType, "MissingPushType", 400, .rejected),
     Row(.topicMismatch, "TopicMismatch", 403, .credentialFault),
+    Row(.cannotCreateChannelConfig, "CannotCreateChannelConfig", 400, .rejected),
   ]
 
   /// Spellings that are seen beside those of the table: the server's own for a key of the other environment, and the

@@ -8,11 +8,7 @@ extension Behaviour {
   func broadcastRefusal(
     _ fields: HeaderList, _ path: Span<UInt8>, bodyLength: Int, _ connection: Connection
   ) -> Reason? {
-    let bundleID = BroadcastPath.bundleID(path)
-    if Self.hasSuffixOfOtherType(bundleID) { return .topicDisallowed }
-    let allowed = connection.certificateTopic.map { [$0] } ?? connection.teamID.flatMap { rules.topics[$0] }
-    if let allowed, !allowed.contains(bundleID) { return .topicMismatch }
-    if let enabled = rules.broadcastApps, !enabled.contains(bundleID) { return .featureNotEnabled }
+    if let reason = appRefusal(BroadcastPath.bundleID(path), connection) { return reason }
     guard let channel = fields.value(of: "apns-channel-id"), !channel.isEmpty else { return .missingChannelID }
     guard Base64.decode(channel) != nil else { return .badChannelID }
     if let channels = rules.channels, !channels.contains(fields.text(of: "apns-channel-id") ?? "") {
@@ -25,6 +21,15 @@ extension Behaviour {
     if let reason = valueRefusal(fields, .liveactivity) { return reason }
     if bodyLength == 0 { return .payloadEmpty }
     return bodyLength > Notification.maximumBroadcastPayload ? .payloadTooLarge : nil
+  }
+
+  /// Why an app may not broadcast, or manage its channels, on this connection.
+  func appRefusal(_ bundleID: String, _ connection: Connection) -> Reason? {
+    if Self.hasSuffixOfOtherType(bundleID) { return .topicDisallowed }
+    let allowed = connection.certificateTopic.map { [$0] } ?? connection.teamID.flatMap { rules.topics[$0] }
+    if let allowed, !allowed.contains(bundleID) { return .topicMismatch }
+    if let enabled = rules.broadcastApps, !enabled.contains(bundleID) { return .featureNotEnabled }
+    return nil
   }
 }
 

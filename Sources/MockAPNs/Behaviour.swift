@@ -81,7 +81,7 @@ package struct Behaviour: Sendable {
 
   // MARK: Credentials
 
-  private func credentialRefusal(_ fields: HeaderList, _ connection: inout Connection, _ now: Moment) -> Reason? {
+  func credentialRefusal(_ fields: HeaderList, _ connection: inout Connection, _ now: Moment) -> Reason? {
     if connection.certificateTopic != nil { return nil }
     guard let value = fields.value(of: "authorization"), let text = Self.bearer(value) else {
       return .missingProviderToken

@@ -46,6 +46,9 @@ final class MockConnection: HTTP2ServerDelegate {
     if !isKnown { readCertificate(connection) }
     let now = shared.now(state.loop)
     let fields = request.fields
+    if let text = fields.value(of: ":path"), ChannelPath.mayBe(text), let path = ChannelPath(request.path) {
+      return manage(path, request, stream, connection, now)
+    }
     var id: UUID?
     var isBroadcast = false
     if let path = fields.value(of: ":path") { isBroadcast = BroadcastPath.isBroadcastPath(path) }
@@ -57,6 +60,9 @@ final class MockConnection: HTTP2ServerDelegate {
     let place = shared.journal.limits.requests > 0 ? remember(request, stream, id, now) : nil
     var pending = Pending(stream: stream, id: id, isBroadcast: isBroadcast, place: place)
     if let refusal = shared.behaviour.refusal(of: fields, bodyLength: request.bodyLength, on: &memory, at: now) {
+      return answer(pending, Answer(refusal), connection)
+    }
+    if isBroadcast, let refusal = shared.behaviour.channelRefusal(fields, request.path, shared.channels) {
       return answer(pending, Answer(refusal), connection)
     }
     perform(fields, &pending, connection, now)
@@ -175,6 +181,21 @@ final class MockConnection: HTTP2ServerDelegate {
       isWide = true
       announce(shared.configuration.streamsLater, connection)
     }
+  }
+
+  /// A call to the management of channels; no script spoils it.
+  private func manage(
+    _ path: ChannelPath, _ request: HTTP2Request, _ stream: HTTP2StreamID, _ connection: HTTP2ServerConnection,
+    _ now: Moment
+  ) {
+    let made = shared.behaviour.answer(
+      toManagement: request.fields, path, body: request.body, on: &memory, at: now, book: shared.channels,
+      newID: UUID.random(using: &state.random))
+    state.fields.removeAll()
+    let id = request.text(of: "apns-request-id").flatMap { UUID($0) } ?? UUID.random(using: &state.random)
+    state.fields.append(name: "apns-request-id", indexing: .firstUseOnly) { $0.append(uuid: id) }
+    if let channel = made.channel { state.fields.append(name: "apns-channel-id", value: channel) }
+    _ = connection.respond(stream, status: made.answer.status, fields: state.fields, body: content(made.answer))
   }
 
   private func content(_ answer: Answer) -> Bytes { Bytes(answer.content(at: shared.now(state.loop).time)) }

@@ -117,6 +117,7 @@ final class MockShared: Sendable {
   let judge: ProviderTokenJudge
   let behaviour: Behaviour
   let journal: Journal
+  let channels = ChannelBook()
   let began = Clock.now
   private let offset: Int64
   private let numbered = Atomic<Int>(0)

@@ -4,9 +4,9 @@ import Service
 /// Every command, in the order of the help.
 let program = Program(
   commands: [
-    RunCommand.command, DemoCommand.command, SendCommand.command, CheckCommand.command, TopicsCommand.command,
-    HealthCommand.command, ProduceCommand.command, FollowCommand.results, FollowCommand.invalidTokens,
-    ReferenceCommand.command, MockAPNsCommand.command, MockKafkaCommand.command,
+    RunCommand.command, DemoCommand.command, SendCommand.command, ChannelsCommand.command, CheckCommand.command,
+    TopicsCommand.command, HealthCommand.command, ProduceCommand.command, FollowCommand.results,
+    FollowCommand.invalidTokens, ReferenceCommand.command, MockAPNsCommand.command, MockKafkaCommand.command,
   ],
   libraries: [
     ("librdkafka", BuildVersions.current.librdkafka), ("nghttp2", BuildVersions.current.nghttp2),

@@ -55,6 +55,8 @@ import Testing
     Row(text: "MissingChannelId", status: 400, reason: .missingChannelID, verdict: .rejected),
     Row(text: "MissingPushType", status: 400, reason: .missingPushType, verdict: .rejected),
     Row(text: "TopicMismatch", status: 403, reason: .topicMismatch, verdict: .credentialFault),
+    Row(
+      text: "CannotCreateChannelConfig", status: 400, reason: .cannotCreateChannelConfig, verdict: .rejected),
   ]
 
   @Test func everyReasonHasItsRow() {

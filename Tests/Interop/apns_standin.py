@@ -249,7 +249,7 @@ class _Connection(asyncio.Protocol):
         answer = self.server._saw(seen)
         if refusal is not None:
             answer = Answer(403, refusal)
-        elif headers.get(":method") != "POST":
+        elif headers.get(":method") not in self.server.methods:
             answer = Answer(405, "MethodNotAllowed")
         if answer.silent:
             return
@@ -356,6 +356,8 @@ class APNsStandIn:
         if tls_version is not None:
             self._context.minimum_version = self._context.maximum_version = ssl.TLSVersion[tls_version]
         self._lock = threading.Lock()
+        #: What may be asked; the management of channels has more.
+        self.methods = {"POST"}
         self._answers: dict[str, list[Answer]] = {}
         self._seen: list[Seen] = []
         self._violations: list[str] = []
