@@ -74,6 +74,8 @@ class Load:
     #: Now and then a sick app gets as many at once as it may have in flight, and half as many more.
     burst: int = CAP * 3 // 2
     burst_every: float = 20
+    #: Seconds that a request of a sick app is good for; parked ones end then.
+    sick_expiration: int = 45
 
 
 @dataclass
@@ -268,7 +270,7 @@ def drive(load: Load, sides: list[Side], started: float) -> None:
         number += 1
         # One device in a hundred is gone, whichever app it has; tokens that begin so are answered with 410.
         token = ("deadbeef" if number % 100 == 0 else "") + f"{number:056x}"
-        expiration = int(time.time()) + (45 if app in SICK else 600)
+        expiration = int(time.time()) + (load.sick_expiration if app in SICK else 600)
         for side in sides:
             if app in side.apps:
                 side.send(f"{app}-{number}", app, token, expiration)
@@ -335,6 +337,7 @@ def slowdowns(beside: Side, alone: Side) -> list[Slowdown]:
 
 def run(load: Load, directory: Path) -> tuple[Side, Side]:
     """The whole run; all is over when it returns."""
+    directory.mkdir(exist_ok=True)
     with ExitStack() as stack:
         beside = Side("beside", [*HEALTHY, *SICK], directory / "beside", stack)
         alone = Side("alone", HEALTHY, directory / "alone", stack)
@@ -397,7 +400,6 @@ def main() -> int:
     load = Load(seconds=int(options.minutes * 60), seed=options.seed)
     with tempfile.TemporaryDirectory() as temporary:
         directory = options.keep or Path(temporary)
-        directory.mkdir(exist_ok=True)
         beside, alone = run(load, directory)
         found = slowdowns(beside, alone)
         made = report(load, beside, alone, found)
