@@ -192,7 +192,7 @@ extension RequestFields {
 
   private func checkPriority(in bytes: Span<UInt8>, _ type: PushType) throws(Violation) -> UInt8 {
     guard let range = try number(.priority, in: bytes) else { return type.defaultPriority }
-    let value = WholeNumber.value(of: range, in: bytes)
+    let value = whole(range, in: bytes)
     guard value == 10 || value == 5 || value == 1 else {
       throw violation(.priority, "must be 10, 5 or 1", in: bytes)
     }
@@ -205,7 +205,7 @@ extension RequestFields {
 
   private func checkExpiration(in bytes: Span<UInt8>) throws(Violation) -> Int64? {
     guard let range = try number(.expiration, in: bytes) else { return nil }
-    guard let value = WholeNumber.value(of: range, in: bytes), value >= 0 else {
+    guard let value = whole(range, in: bytes), value >= 0 else {
       throw violation(.expiration, "must be whole UNIX seconds, or 0", in: bytes)
     }
     guard value <= RequestLimits.expiration else {
@@ -265,6 +265,17 @@ extension RequestFields {
     case .string, .brokenText, .boolean, .object, .array:
       throw Violation(.wrongType, "\(name(of: field)): must be a number; found \(shown(value, in: bytes))")
     }
+  }
+}
+
+extension RequestFields {
+  /// A header has decimal digits, as Apple's own headers do; JSON may write 10 as 10.0 or 1e1.
+  private func whole(_ range: ByteRange, in bytes: Span<UInt8>) -> Int64? {
+    if form == .headers {
+      for index in range.indices where bytes[index] &- 0x30 > 9 { return nil }
+      if range.count > 1, bytes[Int(range.start)] == 0x30 { return nil }
+    }
+    return WholeNumber.value(of: range, in: bytes)
   }
 }
 

@@ -3,11 +3,12 @@
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import jsonschema
+import jsonschema.protocols
 
 from apns_standin import CANONICAL_UUID
 from kafka_io import Incoming
@@ -27,21 +28,56 @@ EVENT_FIELDS = {
 A_DAY = 86_400_000
 
 
+def _max_bytes(_: Any, limit: int, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """`x-maxBytes`: of a text its UTF-8, of anything else its JSON as `compact` writes it."""
+    encoded = (value if isinstance(value, str) else compact(value)).encode(errors="surrogatepass")
+    if value is not None and len(encoded) > limit:
+        yield jsonschema.ValidationError(f"{len(encoded)} bytes are more than {limit}")
+
+
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"x-maxBytes": _max_bytes})
+
+
+def compact(document: Any) -> str:
+    """The JSON that tests send, so that bytes can be counted."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """The file of `schemas`, as it stands."""
+    return json.loads((ROOT / "schemas" / f"{name}.json").read_text())
+
+
+def _walk(part: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+    if isinstance(part, list):
+        return [_walk(item, change) for item in part]
+    if isinstance(part, dict):
+        return change({key: _walk(value, change) for key, value in part.items()})
+    return part
+
+
 @cache
-def schema(word: str) -> jsonschema.Draft202012Validator | None:
-    """The project's own schema whose file name has `word` in it, once there is one."""
-    for path in sorted((ROOT / "schemas").glob("*.json")):
-        if word in path.name:
-            described = json.loads(path.read_text())
-            jsonschema.Draft202012Validator.check_schema(described)
-            return jsonschema.Draft202012Validator(described)
-    return None
+def schema(name: str, *apps: str, closed: bool = False, lenient: bool = False) -> jsonschema.protocols.Validator:
+    """A validator that also counts bytes.
 
+    `apps`: the names that the service knows. `closed`: refuses fields that the schema does not list. `lenient`: allows
+    what the service's configuration may allow.
+    """
 
-def conforms(word: str, document: Any) -> bool:
-    """Whether the document fits the schema; true where there is none yet."""
-    validator = schema(word)
-    return validator is None or validator.is_valid(document)
+    def change(part: dict[str, Any]) -> Any:
+        if part.get("x-configured") == "apps" and apps:
+            return {**part, "enum": list(apps)}
+        if lenient and part.get("x-configured", "apps") != "apps":
+            return True
+        return part
+
+    described = _walk(read_schema(name), change)
+    if closed:
+        described["unevaluatedProperties"] = False
+        if "source" in described.get("$defs", {}):
+            described["$defs"]["source"]["unevaluatedProperties"] = False
+    Validator.check_schema(described)
+    return Validator(described)
 
 
 def check_source(source: Mapping[str, Any]) -> None:
@@ -73,9 +109,8 @@ def check_result(record: Incoming, against_schema: bool = True) -> dict[str, Any
         assert result["http_status"] == 200, result
         assert result.get("reason") is None, result
         assert result["attempts"] >= 1, result
-    validator = schema("result") if against_schema else None
-    if validator is not None:
-        validator.validate(result)
+    if against_schema:
+        schema("result", closed=True).validate(result)
     return result
 
 
@@ -89,9 +124,7 @@ def check_event(record: Incoming) -> dict[str, Any]:
     assert event["unregistered_at"] is None or isinstance(event["unregistered_at"], int), event
     assert _recent(event["detected_at"]), event
     check_source(event["source"])
-    validator = schema("invalid-token")
-    if validator is not None:
-        validator.validate(event)
+    schema("invalid-token", closed=True).validate(event)
     return event
 
 

@@ -46,6 +46,8 @@ class App:
     server: dict[str, Any] | None = None
     #: The app's `certificate` in the configuration, in place of a key.
     certificate: dict[str, Any] | None = None
+    #: Further settings of the app.
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def credentials(self) -> dict[str, Any]:
         if self.certificate is not None:
@@ -71,6 +73,8 @@ class World:
     client_authority: Path | None = None
     #: The one version of TLS that the stand-in speaks, as Python calls it.
     tls_version: str | None = None
+    #: Settings of `output`.
+    output: dict[str, Any] = field(default_factory=dict)
     _kafka: MockKafka | None = None
     _server: APNsStandIn | None = None
 
@@ -107,11 +111,11 @@ class World:
     def app(
         self, name: str = DEFAULT_APP, bundle: str = "com.example.shop", key: SigningKey | None = None,
         server: dict[str, Any] | None = None, environment: str = "production",
-        certificate: dict[str, Any] | None = None,
+        certificate: dict[str, Any] | None = None, **settings: Any,
     ) -> App:  # fmt: skip
         if certificate is None:
             key = key or self.key()
-        self.apps[name] = App(name, bundle, key, environment, server, certificate)
+        self.apps[name] = App(name, bundle, key, environment, server, certificate, settings)
         return self.apps[name]
 
     # The service.
@@ -138,11 +142,13 @@ class World:
                     **app.credentials(),
                     "server": app.server
                     or {"host": "localhost", "port": self.server.port, "caFile": str(self.authority.authority)},
+                    **app.settings,
                 }
                 for app in self.apps.values()
             },
             # Where chance has a request fail three times in a row, no test waits for a quarter of an hour.
             "delivery": {"retryBackoff": {"lasting": "0s"}, **delivery},
+            "output": self.output,
             "http": {"listen": f"127.0.0.1:{http_port}"},
             "log": {"level": "info", "format": "json"},
         }
