@@ -30,20 +30,24 @@ PROTOBUF = [("content-type", b"application/x-protobuf")]
 FORMS = ["json", "headers", "protobuf", "framed", "structured", "binary", "base64"]
 
 
-@cache
-def messages() -> ModuleType:
-    """The classes of schemas/martlet.proto, compiled by protoc."""
-    directory = tempfile.mkdtemp(prefix="martlet-proto-")
+def compile_messages(directory: Path) -> Path:
+    """Puts the module `martlet_pb2` of schemas/martlet.proto into the directory."""
     schemas = ROOT / "schemas"
     status = protoc.main(["protoc", f"-I{schemas}", f"--python_out={directory}", str(schemas / "martlet.proto")])
     assert status == 0
-    sys.path.insert(0, directory)
-    try:
-        return importlib.import_module("martlet_pb2")
-    finally:
-        sys.path.remove(directory)
-        for file in Path(directory).glob("*.py"):
-            file.unlink()
+    return directory
+
+
+@cache
+def messages() -> ModuleType:
+    """The classes of schemas/martlet.proto, compiled by protoc."""
+    with tempfile.TemporaryDirectory() as directory:
+        compile_messages(Path(directory))
+        sys.path.insert(0, directory)
+        try:
+            return importlib.import_module("martlet_pb2")
+        finally:
+            sys.path.remove(directory)
 
 
 def is_text(value: Any) -> bool:
