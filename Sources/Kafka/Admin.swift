@@ -37,8 +37,7 @@ package final class Admin {
   /// - Parameter log: called during the calls.
   package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
     let configuration = try Configuration(properties, for: .producer)
-    configuration.enableEvents(Int32(RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR))
-    client = try KafkaClient(RD_KAFKA_PRODUCER, configuration, log: log)
+    client = try KafkaClient(RD_KAFKA_PRODUCER, configuration, properties, events: 0, log: log)
   }
 
   /// Asks for one topic. An unknown topic is an answer (`partitionCount` is `nil`) and not an error.

@@ -60,11 +60,9 @@ package final class Consumer {
     try configuration.set("group.id", group)
     try configuration.set("enable.auto.commit", "false")
     try configuration.set("enable.auto.offset.store", "false")
-    configuration.enableEvents(
-      Int32(
-        RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_REBALANCE
-          | RD_KAFKA_EVENT_OFFSET_COMMIT))
-    let client = try KafkaClient(RD_KAFKA_CONSUMER, configuration, log: log)
+    let client = try KafkaClient(
+      RD_KAFKA_CONSUMER, configuration, properties,
+      events: Int32(RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT), log: log)
     self.client = client
     cannotBeFreed =
       membership == .group && KafkaLibrary.versionNumber < 0x0203_0000

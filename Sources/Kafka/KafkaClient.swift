@@ -12,6 +12,10 @@ package struct LogLine: Hashable, Sendable {
 /// Takes log lines. It is called by whoever polls the client, on that thread, and must not call the client.
 package typealias LogSink = @Sendable (LogLine) -> Void
 
+/// Gives the bearer token for SASL OAUTHBEARER, as it is now. It is called when a client is made and again before each
+/// token ends, by whoever polls the client, and must not wait.
+package typealias TokenSource = @Sendable () throws -> String
+
 /// Owns one `rd_kafka_t` and the one queue that everything it has to say comes through.
 ///
 /// The library has threads of its own; they put operations on the queue, and only the owner's thread takes them off.
@@ -21,11 +25,21 @@ final class KafkaClient {
   let handle: OpaquePointer
   let queue: OpaquePointer
   private let log: LogSink
+  private let tokenSource: TokenSource?
   private var isDestroyed = false
 
+  /// - Parameters:
+  ///   - properties: those that the configuration was made from.
+  ///   - events: the kinds of event that the client is asked for, beside those of every client.
   /// - Throws: `KafkaError` of origin `configuration` when the settings do not go together.
-  init(_ type: rd_kafka_type_t, _ configuration: consuming Configuration, log: @escaping LogSink) throws(KafkaError) {
+  init(
+    _ type: rd_kafka_type_t, _ configuration: consuming Configuration, _ properties: KafkaProperties,
+    events: Int32, log: @escaping LogSink
+  ) throws(KafkaError) {
     self.log = log
+    tokenSource = properties.tokenSource
+    configuration.enableEvents(
+      events | Int32(RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH))
     unsafe handle = try configuration.makeClient(type)
     // A queue of our own, with the others forwarded to it: one place to poll, and one that the consumer's close can be
     // told to use too.
@@ -35,6 +49,8 @@ final class KafkaClient {
       unsafe rd_kafka_queue_destroy(main)
     }
     _ = unsafe rd_kafka_set_log_queue(handle, queue)
+    // At once, as the first connection needs it, and somebody may wait for an answer before he polls.
+    if properties.needsToken { refreshToken(from: tokenSource) }
   }
 
   deinit { destroy(skippingConsumerClose: true) }
@@ -71,11 +87,15 @@ final class KafkaClient {
     unsafe rd_kafka_queue_io_event_enable(queue, fileDescriptor, &one, MemoryLayout<UInt64>.size)
   }
 
-  /// The next event, or `nil` when the queue is empty. Log events are dealt with here. Never blocks unless told to.
+  /// The next event, or `nil` when the queue is empty. Lines of the log and
+  /// requests for a token are dealt with here. Never blocks unless told to.
   func nextEvent(timeout: Int32 = 0) -> Event? {
     while let event = unsafe rd_kafka_queue_poll(queue, timeout) {
-      guard unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_LOG else { return unsafe Event(event) }
-      unsafe forwardLog(event)
+      switch unsafe rd_kafka_event_type(event) {
+      case RD_KAFKA_EVENT_LOG: unsafe forwardLog(event)
+      case RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH: refreshToken(from: tokenSource)
+      default: return unsafe Event(event)
+      }
       unsafe rd_kafka_event_destroy(event)
     }
     return nil

@@ -150,3 +150,22 @@ func text(_ pointer: UnsafePointer<CChar>?) -> String? {
   guard let pointer = unsafe pointer else { return nil }
   return unsafe String(cString: pointer)
 }
+
+extension KafkaError.Code {
+  /// An error by its name (`NOT_LEADER_FOR_PARTITION`) or number; `nil` for what the library does not know.
+  package init?(_ text: String) {
+    var descriptions: UnsafePointer<rd_kafka_err_desc>?
+    var count = 0
+    unsafe rd_kafka_get_err_descs(&descriptions, &count)
+    guard let descriptions = unsafe descriptions else { return nil }
+    for index in 0..<count {
+      let description = unsafe descriptions[index]
+      guard let name = unsafe Kafka.text(description.name) else { continue }
+      if unsafe name == text.uppercased() || String(description.code.rawValue) == text {
+        self.init(unsafe description.code)
+        return
+      }
+    }
+    return nil
+  }
+}

@@ -14,6 +14,8 @@ package struct KafkaProperties: Sendable {
   /// All settings, defaults first. A property that is set twice keeps its last value.
   package private(set) var entries: [Entry] = []
   package let brokers: String
+  /// Where the bearer token for OAUTHBEARER comes from.
+  package var tokenSource: TokenSource?
 
   /// - Parameter brokers: host:port pairs, separated by commas (`bootstrap.servers`).
   /// - Throws: `KafkaError` of origin `configuration` when there is no broker in it.
@@ -44,6 +46,14 @@ package struct KafkaProperties: Sendable {
     entries.last { $0.name == name }?.value
   }
 
+  /// Whether SASL is done with a bearer token that `tokenSource` must give.
+  package var needsToken: Bool {
+    // The library calls both names the same.
+    let mechanism = entries.last { $0.name == "sasl.mechanism" || $0.name == "sasl.mechanisms" }?.value ?? ""
+    let usesSASL = value(of: "security.protocol")?.lowercased().hasPrefix("sasl") ?? false
+    return usesSASL && mechanism.uppercased() == "OAUTHBEARER" && value(of: "sasl.oauthbearer.method") != "oidc"
+  }
+
   private mutating func replace(_ name: String, _ value: String) {
     // An alias (`linger.ms` and `queue.buffering.max.ms`) needs no care: both are applied, and the later one stands.
     entries.removeAll { $0.name == name }
@@ -66,12 +76,9 @@ package struct KafkaProperties: Sendable {
   private static func checkMechanism(_ name: String, _ value: String) throws(KafkaError) {
     let needs = [
       "PLAIN": "sasl_plain", "SCRAM-SHA-256": "sasl_scram", "SCRAM-SHA-512": "sasl_scram", "GSSAPI": "sasl_gssapi",
+      "OAUTHBEARER": "sasl_oauthbearer",
     ]
     let usable = needs.filter { KafkaLibrary.features.contains($0.value) }.keys.sorted()
-    guard value.uppercased() != "OAUTHBEARER" else {
-      throw .configuration(
-        name, "OAUTHBEARER is not supported (it needs a token source); use one of \(usable.joined(separator: ", "))")
-    }
     guard usable.contains(value.uppercased()) else {
       throw .configuration(name, "'\(value)' is not supported; use one of \(usable.joined(separator: ", "))")
     }
@@ -95,6 +102,9 @@ struct Configuration: ~Copyable {
   /// The settings of `properties` that are meant for this kind of client.
   init(_ properties: KafkaProperties, for side: KafkaLibrary.Side) throws(KafkaError) {
     self.init()
+    guard !properties.needsToken || properties.tokenSource != nil else {
+      throw .configuration("sasl.mechanism", "OAUTHBEARER needs a file with the token: set kafka.oauthTokenFile")
+    }
     try set("bootstrap.servers", properties.brokers)
     for entry in properties.entries {
       let whose = KafkaLibrary.sides[entry.name] ?? .both

@@ -24,14 +24,17 @@ package final class Producer {
 
   /// Returns at once; connecting goes on in the background.
   ///
-  /// - Parameter log: called from `drainReports` and `flush`.
+  /// - Parameters:
+  ///   - isOneByOne: each record goes out in a batch of its own, so that it is judged alone.
+  ///   - log: called from `drainReports` and `flush`.
   /// - Throws: `KafkaError`, usually of origin `configuration`.
-  package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
+  package init(properties: KafkaProperties, isOneByOne: Bool = false, log: @escaping LogSink) throws(KafkaError) {
     let configuration = try Configuration(properties, for: .producer)
     try configuration.set("enable.idempotence", "true")
     try configuration.set("acks", "all")
-    configuration.enableEvents(Int32(RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR))
-    client = try KafkaClient(RD_KAFKA_PRODUCER, configuration, log: log)
+    if isOneByOne { try configuration.set("batch.num.messages", "1") }
+    client = try KafkaClient(
+      RD_KAFKA_PRODUCER, configuration, properties, events: Int32(RD_KAFKA_EVENT_DR), log: log)
   }
 
   deinit { close() }
@@ -141,6 +144,11 @@ package final class Producer {
 
   /// The error that has put the producer out of use, if there is one. Its records must be produced again by a new one.
   package var fatalError: KafkaError? { client.fatalError }
+
+  /// Puts the producer out of use, as the brokers can; for tests.
+  package func provokeFatalError() {
+    unsafe rd_kafka_test_fatal_error(client.handle, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "a test")
+  }
 }
 
 // MARK: - Reports

@@ -148,7 +148,10 @@ package final class Service: Sendable {
     let sink: LogSink = { log.kafka(severity: $0.level, facility: $0.facility, message: $0.text) }
     let consumer = try Consumer(
       properties: try kafka.consumer(), group: kafka.group, topics: topics, log: sink)
-    let producer = try Producer(properties: try kafka.producer(), log: sink)
+    let producerProperties = try kafka.producer()
+    let publisher = try Publisher(topics: kafka.topics) { (isOneByOne) throws(KafkaError) in
+      try Producer(properties: producerProperties, isOneByOne: isOneByOne, log: sink)
+    }
     var limits = DeliveryMachine.Limits()
     limits.lanes = lanes.count
     limits.lanesPerApp = min(lanes.count, settings.delivery.maxConnectionsPerApp)
@@ -162,8 +165,7 @@ package final class Service: Sendable {
       metrics: registry.makeShard(), registry: registry, log: log, health: health, topics: topics, apps: apps,
       maxInFlightPerApp: settings.delivery.maxInFlightPerApp)
     return try Pipeline(
-      loop: loop, lanes: lanes, consumer: consumer,
-      publisher: try Publisher(producer: producer, topics: kafka.topics), producer: producer, machine: machine,
+      loop: loop, lanes: lanes, consumer: consumer, publisher: publisher, machine: machine,
       commitInterval: settings.delivery.commitInterval, outcomeInbox: inbox, observer: observer, onEnd: onEnd)
   }
 
@@ -295,6 +297,7 @@ extension KafkaSettings {
       }
     }
     if let instance { try result.set("group.instance.id", to: instance) }
+    if let file = oauthTokenFile { result.tokenSource = { try FileProbe.line(file) } }
     return result
   }
 }

@@ -12,12 +12,17 @@ enum MockKafkaCommand {
         "A topic to create (default: the five that martlet uses); others come into being with 4 partitions.",
         isRepeated: true),
       Option("brokers", value: "N", "How many brokers (default 1). Their ports are chosen by the system."),
+      Option(flag: "control", "Take orders from standard input, a line each: \(MockKafkaControl.help)."),
     ],
     examples: [
       (
         "martlet mock-kafka --topic push.requests:8",
         "Prints {\"bootstrap_servers\":\"127.0.0.1:PORT\"} and runs until SIGTERM. Nothing is kept on disk."
-      )
+      ),
+      (
+        "echo 'fail produce TOPIC_AUTHORIZATION_FAILED 100' | martlet mock-kafka --control",
+        "Refuses the next hundred requests to produce, whoever makes them."
+      ),
     ],
     run: run)
 
@@ -37,6 +42,7 @@ enum MockKafkaCommand {
     writer.string(cluster.bootstrapServers)
     writer.endObject()
     Console.announce(writer.take())
+    if arguments.has("control") { try MockKafkaControl.start(cluster) }
     for await request in signals where request != .reload { break }
     // The brokers live until here.
     withExtendedLifetime(cluster) {}

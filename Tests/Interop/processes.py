@@ -111,14 +111,11 @@ class AnnouncingProgram(Program):
     def start(self, timeout: float = 20):
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output, cwd=self.cwd
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, cwd=self.cwd
             )
-        lines: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
-        try:
-            line = lines.get(timeout=timeout * PATIENCE)
-        except queue.Empty:
-            line = b""
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        line = self.next_line(timeout)
         try:
             self.announced = json.loads(line)
         except ValueError:
@@ -128,12 +125,19 @@ class AnnouncingProgram(Program):
             ) from None
         return self
 
-    def _read(self, lines: "queue.Queue[bytes]") -> None:
+    def next_line(self, timeout: float = 20) -> bytes:
+        """The next line of its standard output; empty when none comes."""
+        try:
+            return self._lines.get(timeout=timeout * PATIENCE)
+        except queue.Empty:
+            return b""
+
+    def _read(self) -> None:
         assert self.process is not None
         assert self.process.stdout is not None
         with self.process.stdout as pipe, self.log.open("ab") as output:
-            lines.put(pipe.readline())
             for line in pipe:
+                self._lines.put(line)
                 output.write(line)
                 output.flush()
 
@@ -141,9 +145,19 @@ class AnnouncingProgram(Program):
 class MockKafka(AnnouncingProgram):
     """`martlet mock-kafka`: the embedded broker in a process of its own."""
 
-    def __init__(self, binary: Path, topics: Mapping[str, int], log: Path):
+    def __init__(self, binary: Path, topics: Mapping[str, int], log: Path, brokers: int = 1):
         wanted = [part for name, count in topics.items() for part in ("--topic", f"{name}:{count}")]
-        super().__init__([binary, "mock-kafka", *wanted], log)
+        super().__init__([binary, "mock-kafka", "--control", "--brokers", str(brokers), *wanted], log)
+
+    def order(self, *words: object) -> None:
+        """Has the brokers do something that brokers do: `order("broker", 1, "down")`."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.write(" ".join(map(str, words)).encode() + b"\n")
+        self.process.stdin.flush()
+        answer = self.next_line()
+        assert answer, f"no answer to {words}"
+        assert json.loads(answer)["ok"], (words, answer)
 
     @property
     def bootstrap(self) -> str:

@@ -75,6 +75,11 @@ class World:
     tls_version: str | None = None
     #: Settings of `output`.
     output: dict[str, Any] = field(default_factory=dict)
+    brokers: int = 1
+    #: What goes over the `kafka` section of the configuration.
+    kafka_settings: dict[str, Any] = field(default_factory=dict)
+    #: What goes over its properties.
+    kafka_properties: dict[str, Any] = field(default_factory=dict)
     _kafka: MockKafka | None = None
     _server: APNsStandIn | None = None
 
@@ -88,7 +93,8 @@ class World:
     @property
     def kafka(self) -> MockKafka:
         if self._kafka is None:
-            self._kafka = MockKafka(self.binary, self.topics, self.directory / "mock-kafka.log").start()
+            log = self.directory / "mock-kafka.log"
+            self._kafka = MockKafka(self.binary, self.topics, log, self.brokers).start()
             self.programs.append(self._kafka)
         return self._kafka
 
@@ -133,7 +139,8 @@ class World:
                     "deferred": "push.deferred",
                 },
                 # The place of a process that was killed must not stay taken for long.
-                "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"},
+                "properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500", **self.kafka_properties},
+                **self.kafka_settings,
             },
             "apps": {
                 app.name: {

@@ -138,6 +138,70 @@ struct ProducerTests {
     #expect(writer.producer.fatalError == nil)
   }
 
+  /// Whatever puts a producer out of use, each of its records comes back, so that another one can take them over.
+  @Test(arguments: [true, false])
+  func aFailedProducerGivesBackWhatItHadNotStored(provoked: Bool) throws {
+    let cluster = try MockCluster()
+    let writer = try Writer(cluster.bootstrapServers)
+    #expect(try writer.fill("t", count: 3))
+    let topic = try writer.producer.topic("t")
+    if provoked {
+      try cluster.setBroker(1, isUp: false)
+    } else {
+      // The broker says that records are missing before these.
+      cluster.pushErrors(Array(repeating: KafkaError.Code(rawValue: 45), count: 10), for: .produce)
+    }
+    for ticket in 10..<15 {
+      _ = try writer.producer.produce(topic: topic, key: nil, value: Bytes("v"), partition: 0, ticket: UInt64(ticket))
+    }
+    if provoked { writer.producer.provokeFatalError() }
+    #expect(writer.run { writer.producer.fatalError != nil })
+    let fatal = try #require(writer.producer.fatalError)
+    #expect(fatal.isFatal && fatal.name == "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    writer.producer.purge()
+    #expect(writer.run { writer.producer.outstanding == 0 })
+    #expect(Set(writer.reports.map(\.ticket)) == Set((0..<3).map { UInt64($0) } + (10..<15).map { UInt64($0) }))
+    for report in writer.reports where report.ticket >= 10 {
+      guard case .failed = report.outcome else {
+        Issue.record("acknowledged: \(report)")
+        continue
+      }
+    }
+    #expect { try writer.producer.produce(topic: topic, key: nil, value: Bytes("v"), ticket: 20) } throws: {
+      ($0 as? KafkaError)?.isFatal ?? false
+    }
+  }
+
+  @Test func recordsThatAreToGoAloneAreJudgedAlone() throws {
+    let cluster = try MockCluster()
+    try cluster.createTopic("t", partitions: 1)
+    let producer = try Producer(
+      properties: KafkaProperties(brokers: cluster.bootstrapServers), isOneByOne: true, log: { _ in })
+    cluster.pushErrors([.messageTooLarge], for: .produce)
+    let topic = try producer.topic("t")
+    for ticket in 0..<5 { _ = try producer.produce(topic: topic, key: nil, value: Bytes("v"), ticket: UInt64(ticket)) }
+    var reports: [DeliveryReport] = []
+    #expect(producer.flush(into: &reports, timeout: .seconds(30)))
+    let failed = reports.filter { if case .failed = $0.outcome { true } else { false } }
+    #expect(failed.count == 1 && reports.count == 5)
+  }
+
+  @Test(arguments: [
+    (10 as Int32, PublishingFault.record), (87, .record), (29, .topic), (3, .topic), (31, .topic), (32, .topic),
+    (19, .passing), (7, .passing), (56, .passing), (45, .passing), (-192, .passing), (-188, .topic),
+  ])
+  func errorsAreOfTheRecordOrOfItsTopicOrPass(code: Int32, fault: PublishingFault) {
+    let error = KafkaError(
+      origin: .broker, code: .init(rawValue: code), name: "", text: "", isRetriable: false, isFatal: false)
+    #expect(error.publishingFault == fault)
+  }
+
+  @Test func errorsAreFoundByNameAndNumber() {
+    #expect(KafkaError.Code("not_leader_for_partition")?.rawValue == 6)
+    #expect(KafkaError.Code("45")?.rawValue == 45)
+    #expect(KafkaError.Code("NO_SUCH_ERROR") == nil)
+  }
+
   @Test func purgedRecordsAreReportedAsFailed() throws {
     let cluster = try MockCluster()
     try cluster.setBroker(1, isUp: false)

@@ -47,6 +47,27 @@ struct HealthAnswerTests {
   }
 
   @Test
+  func whatKafkaRefusesMakesAReplicaUnreadyUntilItIsOver() {
+    let board = HealthBoard()
+    board.setApps([HealthState.App(name: "a", fault: nil)])
+    board.setJoinedGroup(true)
+    let time = { (seconds: Int64) in Instant(nanoseconds: seconds * 1_000_000_000) }
+    let ready = { (seconds: Int64) in HealthAnswer.ready(board.snapshot(at: time(seconds))) }
+    board.setKafkaFault("bad password", of: "consumer", at: time(100))
+    #expect(ready(101).status == 503)
+    #expect(Self.body(ready(101)).contains(#"{"check":"kafka","ok":false,"why":"bad password"}"#))
+    // It would have been told again.
+    #expect(ready(146).status == 200)
+    board.setKafkaFault("bad password", of: "consumer", at: time(200))
+    board.setKafkaFault("no such topic", of: "topic results", at: nil)
+    #expect(Self.body(ready(201)).contains(#""why":"bad password; no such topic""#))
+    board.setKafkaFault(nil, of: "consumer", at: nil)
+    #expect(Self.body(ready(100_000)).contains(#""why":"no such topic""#))
+    board.setKafkaFault(nil, of: "topic results", at: nil)
+    #expect(ready(201).status == 200)
+  }
+
+  @Test
   func aStuckLoopIsNamed() {
     let answer = HealthAnswer.live(Self.state(turned: .seconds(16)))
     #expect(answer.status == 503)

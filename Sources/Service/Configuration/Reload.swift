@@ -108,6 +108,7 @@ enum FixedSettings {
     setting("kafka.topics.deferred", \.kafka.topics.deferred), setting("kafka.properties", \.kafka.properties),
     setting("kafka.consumerProperties", \.kafka.consumerProperties),
     setting("kafka.producerProperties", \.kafka.producerProperties),
+    setting("kafka.oauthTokenFile", \.kafka.oauthTokenFile),
     setting("delivery.maxConnectionsPerApp", \.delivery.maxConnectionsPerApp),
     setting("delivery.maxStreamsPerConnection", \.delivery.maxStreamsPerConnection),
     setting("delivery.maxInFlight", \.delivery.maxInFlight),

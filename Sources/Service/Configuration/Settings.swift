@@ -25,6 +25,8 @@ package struct KafkaSettings: Sendable {
   package var properties: [KafkaProperty] = []
   package var consumerProperties: [KafkaProperty] = []
   package var producerProperties: [KafkaProperty] = []
+  /// Holds the bearer token for SASL OAUTHBEARER; read again before the token ends.
+  package var oauthTokenFile: String?
 }
 
 /// `kafka.topics`: the names of the topics that are read and written.

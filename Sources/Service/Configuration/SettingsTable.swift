@@ -22,7 +22,27 @@ extension KafkaSettings {
           + "the environment (`\"${NAME}\"`) or from a file (`{ file: \"/secrets/password\" }`)."),
       .value("consumerProperties", \.consumerProperties, .kafkaProperties, "The same for the consumer alone."),
       .value("producerProperties", \.producerProperties, .kafkaProperties, "The same for the producer alone."),
-    ])
+      .optional(
+        "oauthTokenFile", \.oauthTokenFile, .file,
+        "The bearer token (a JWT) for `sasl.mechanism: \"OAUTHBEARER\"`, such as a projected service account token. It "
+          + "is read again before the token expires, once a minute at least."),
+    ],
+    check: { kafka, value, path, context in
+      let mechanisms = (kafka.properties + kafka.consumerProperties + kafka.producerProperties)
+        .filter { $0.name == "sasl.mechanism" || $0.name == "sasl.mechanisms" }
+      let isUsed = mechanisms.contains {
+        if case .text(let text) = $0.value { text.uppercased() == "OAUTHBEARER" } else { false }
+      }
+      if isUsed, kafka.oauthTokenFile == nil {
+        context.report(
+          "OAUTHBEARER needs a token", at: path, offset: value.offset, found: "no oauthTokenFile",
+          allowed: "oauthTokenFile, a file that is kept up to date")
+      } else if !isUsed, kafka.oauthTokenFile != nil, let member = value.member("oauthTokenFile") {
+        context.report(
+          "has no effect: sasl.mechanism is not OAUTHBEARER", at: SettingPath.join(path, "oauthTokenFile"),
+          offset: member.value.offset, severity: .warning)
+      }
+    })
 }
 
 extension TopicSettings {

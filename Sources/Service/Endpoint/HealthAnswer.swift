@@ -36,10 +36,12 @@ package struct HealthState: Sendable {
   package var hasJoinedGroup: Bool
   package var isDraining: Bool
   package var apps: [App]
+  /// What Kafka refuses: credentials, rights, a topic.
+  package var kafkaFaults: [String]
 
   package init(
     now: Instant, loops: [Loop], longestTurn: Duration = .seconds(15), isConfigured: Bool, hasJoinedGroup: Bool,
-    isDraining: Bool, apps: [App]
+    isDraining: Bool, apps: [App], kafkaFaults: [String] = []
   ) {
     self.now = now
     self.loops = loops
@@ -48,6 +50,7 @@ package struct HealthState: Sendable {
     self.hasJoinedGroup = hasJoinedGroup
     self.isDraining = isDraining
     self.apps = apps
+    self.kafkaFaults = kafkaFaults
   }
 }
 
@@ -76,12 +79,14 @@ package enum HealthAnswer {
       }, of: state, words: ("live", "not live"))
   }
 
-  /// Whether the replica takes part: configured, in the group, and at least one app can be served.
+  /// Whether the replica takes part: configured, not refused by Kafka, in the group, and at least one app can be
+  /// served. Brokers that are only away do not count.
   package static func ready(_ state: HealthState) -> EndpointAnswer {
     let isUsable = state.apps.contains { $0.fault == nil }
     return answer(
       [
         Check(name: "configuration", fault: state.isConfigured ? nil : "not loaded"),
+        Check(name: "kafka", fault: state.kafkaFaults.isEmpty ? nil : state.kafkaFaults.joined(separator: "; ")),
         Check(name: "consumer group", fault: state.hasJoinedGroup ? nil : "not joined"),
         Check(
           name: "apps",

@@ -9,7 +9,12 @@ package final class HealthBoard: Sendable {
     var hasJoinedGroup = false
     var isDraining = false
     var apps: [HealthState.App] = []
+    /// What Kafka refuses, and until when that is believed.
+    var kafka: [String: (fault: String, until: Instant)] = [:]
   }
+
+  /// librdkafka tells the same error of a connection at most every 30 seconds. What it has not said for longer is over.
+  private static let memory: Duration = .seconds(45)
 
   private let state = Mutex(State())
   private let longestTurn: Duration
@@ -63,6 +68,17 @@ package final class HealthBoard: Sendable {
   /// Whether the group has given this replica an assignment, even an empty one.
   package func setJoinedGroup(_ joined: Bool) { state.withLock { $0.hasJoinedGroup = joined } }
 
+  /// - Parameters:
+  ///   - fault: what Kafka refuses and somebody must mend; `nil`: nothing any more.
+  ///   - part: a client or a topic.
+  ///   - time: now, for a fault that is told again and again while it lasts; `nil`: it lasts until it is taken back.
+  package func setKafkaFault(_ fault: String?, of part: String, at time: Instant?) {
+    state.withLock { state in
+      guard fault != nil || !state.kafka.isEmpty else { return }
+      state.kafka[part] = fault.map { ($0, time.map { $0 + Self.memory } ?? .distantFuture) }
+    }
+  }
+
   /// From here on the service is not ready any more.
   package func setDraining() { state.withLock { $0.isDraining = true } }
 
@@ -72,6 +88,7 @@ package final class HealthBoard: Sendable {
     return HealthState(
       now: now, loops: state.loops.map { HealthState.Loop(name: $0.name, lastTurn: $0.lastTurn()) },
       longestTurn: longestTurn, isConfigured: state.isConfigured,
-      hasJoinedGroup: state.hasJoinedGroup, isDraining: state.isDraining, apps: state.apps)
+      hasJoinedGroup: state.hasJoinedGroup, isDraining: state.isDraining, apps: state.apps,
+      kafkaFaults: state.kafka.values.filter { $0.until > now }.map(\.fault).sorted())
   }
 }

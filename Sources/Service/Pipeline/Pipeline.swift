@@ -49,8 +49,8 @@ final class Pipeline: @unchecked Sendable {
   ///   - outcomeInbox: where the lanes put their outcomes.
   ///   - onEnd: called once, on the loop, when the pipeline has ended.
   init(
-    loop: EventLoop, lanes: [Lane], consumer: Consumer, publisher: consuming Publisher, producer: Producer,
-    machine: DeliveryMachine, commitInterval: Duration, outcomeInbox: OutcomeInbox, observer: PipelineObserver,
+    loop: EventLoop, lanes: [Lane], consumer: Consumer, publisher: consuming Publisher, machine: DeliveryMachine,
+    commitInterval: Duration, outcomeInbox: OutcomeInbox, observer: PipelineObserver,
     onEnd: @escaping @Sendable (PipelineEnd) -> Void
   ) throws(TransportError) {
     self.loop = loop
@@ -68,7 +68,7 @@ final class Pipeline: @unchecked Sendable {
     again = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
     wakeups = [consumed, produced, answered]
     consumer.wake(fileDescriptor: consumed.fileDescriptor)
-    producer.wake(fileDescriptor: produced.fileDescriptor)
+    self.publisher.wake(fileDescriptor: produced.fileDescriptor)
     outcomeInbox.wake(answered)
     again?.signal()
   }
@@ -132,10 +132,14 @@ final class Pipeline: @unchecked Sendable {
   }
 
   private func takeReceipts(_ moment: Moment) {
-    let (receipts, error) = publisher.takeReceipts(limit: 4 * Self.batchLimit)
+    let (receipts, error) = publisher.takeReceipts(limit: 4 * Self.batchLimit, now: moment.instant)
     if !receipts.isEmpty { machine.take(receipts: receipts, at: moment) }
-    if let error { observer.kafkaError(error) }
-    if let fatal = publisher.fatalError { end(.failed("the Kafka producer cannot go on: \(fatal)")) }
+    if let error { observer.kafkaError(error, of: .producer, at: moment.instant) }
+    for change in publisher.advance(to: moment.instant) {
+      observer.note(change)
+      if case .lost(let error) = change { end(.failed("the Kafka producer cannot go on: \(error)")) }
+    }
+    for change in publisher.takeOutputChanges(now: moment.instant) { observer.note(change) }
   }
 
   /// Polls records while there is room, and control events in any case.
@@ -152,13 +156,13 @@ final class Pipeline: @unchecked Sendable {
   /// Does what the machine has decided.
   private func act(_ moment: Moment) {
     for (index, lane) in lanes.enumerated() { lane.submit(&machine.submissions[index]) }
-    publisher.publish(&machine.outbox)
+    publisher.publish(&machine.outbox, now: moment.instant)
     if !machine.pauses.isEmpty || !machine.resumes.isEmpty {
       do {
         try consumer.pause(machine.pauses)
         try consumer.resume(machine.resumes)
       } catch {
-        observer.kafkaError(error)
+        observer.kafkaError(error, of: .consumer, at: loop.now)
       }
       machine.pauses.removeAll()
       machine.resumes.removeAll()
@@ -207,7 +211,7 @@ extension Pipeline {
       for id in failed { machine.commitFailed(id) }
       observer.committed(result, failed: failed)
     case .error(let error):
-      observer.kafkaError(error)
+      observer.kafkaError(error, of: .consumer, at: loop.now)
       if let fatal = consumer.fatalError { end(.failed("the Kafka consumer cannot go on: \(fatal)")) }
     }
   }
@@ -219,7 +223,7 @@ extension Pipeline {
       committed = try consumer.committed(partitions, timeout: .seconds(5))
     } catch {
       // Without the metadata nothing is skipped: repeats, no loss. The library itself finds the offsets.
-      observer.kafkaError(error)
+      observer.kafkaError(error, of: .consumer, at: loop.now)
     }
     let known = Dictionary(committed.map { ($0.partition, $0) }, uniquingKeysWith: { first, _ in first })
     machine.assign(
@@ -229,7 +233,7 @@ extension Pipeline {
     do {
       try consumer.assign(partitions.map { StartingPoint(partition: $0, offset: known[$0]?.offset) })
     } catch {
-      observer.kafkaError(error)
+      observer.kafkaError(error, of: .consumer, at: loop.now)
     }
     observer.assigned(partitions)
     for id in partitions { observer.began(id, at: known[id]?.offset) }
@@ -244,7 +248,7 @@ extension Pipeline {
       do {
         try consumer.unassign(partitions)
       } catch {
-        observer.kafkaError(error)
+        observer.kafkaError(error, of: .consumer, at: loop.now)
       }
     }
     guard mayCommit, committer.isDue(now: moment.instant) else { return }
@@ -295,7 +299,7 @@ extension Pipeline {
         phase = .leaving(deadline: moment.instant + Self.closeTimeout)
         again?.signal()
       } catch {
-        observer.kafkaError(error)
+        observer.kafkaError(error, of: .consumer, at: loop.now)
         end(.drained(unfinished: machine.inFlight))
       }
     case .leaving(let deadline):

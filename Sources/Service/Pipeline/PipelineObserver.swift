@@ -140,6 +140,8 @@ struct PipelineObserver {
 
   private func note(_ tally: Tally) {
     guard tally != Tally() else { return }
+    if tally.consumed > 0 { health.setKafkaFault(nil, of: KafkaSide.consumer.rawValue, at: nil) }
+    if tally.stored != Tally().stored { health.setKafkaFault(nil, of: KafkaSide.producer.rawValue, at: nil) }
     metrics.add(.recordsConsumed, tally.consumed)
     metrics.add(.requestsDecoded, tally.consumed - tally.tombstones - tally.stray)
     metrics.add(.tombstones, tally.tombstones)
@@ -180,6 +182,7 @@ struct PipelineObserver {
   mutating func assigned(_ partitions: [PartitionID]) {
     metrics.add(.rebalances)
     health.setJoinedGroup(true)
+    health.setKafkaFault(nil, of: KafkaSide.consumer.rawValue, at: nil)
     log.info("partitions_assigned", "partitions were assigned", [.count(partitions.count)])
   }
 
@@ -214,9 +217,51 @@ struct PipelineObserver {
     log.warning("commit_failed", "a commit could not be sent", [.cause(CauseText(error.description))])
   }
 
-  func kafkaError(_ error: KafkaError) {
+  func kafkaError(_ error: KafkaError, of client: KafkaSide, at now: Instant) {
     metrics.add(.kafkaErrors)
-    log.warning("kafka_error", "Kafka's client reports an error", [.cause(CauseText(error.description))])
+    guard error.isRefusal else {
+      log.warning("kafka_error", "Kafka's client reports an error", [.cause(CauseText(error.description))])
+      return
+    }
+    health.setKafkaFault("the brokers refuse the \(client.rawValue): \(error)", of: client.rawValue, at: now)
+    log.error(
+      "kafka_refused", "Kafka refuses the credentials or rights of a client; it is tried again",
+      [.cause(CauseText("\(client.rawValue): \(error)"))])
+  }
+
+  // MARK: Producers and their topics
+
+  func note(_ change: LastingProducer.Change) {
+    switch change {
+    case .failed(let error):
+      metrics.add(.producerFailures)
+      log.error(
+        "producer_failed",
+        "Kafka's producer can do nothing more; a new one takes over, and what was not stored is produced again",
+        [.cause(CauseText(error.description))])
+    case .replaced: log.info("producer_replaced", "a new Kafka producer is at work")
+    case .lost: break
+    }
+  }
+
+  func note(_ change: OutputHealth.Change) {
+    let name = "topic \(change.topic.label)"
+    metrics.add(.outputBlocked(change.topic), change.fault == nil ? -1 : 1)
+    switch change.fault {
+    case .refused(let text):
+      health.setKafkaFault("\(name) takes no records: \(text)", of: name, at: nil)
+      log.error(
+        "output_refused",
+        "a topic takes no records; they are produced again until it does, and the intake stops at its cap",
+        [.topic(change.topic.label), .cause(CauseText(text))])
+    case .stalled(let span):
+      log.warning(
+        "output_stalled", "a topic has acknowledged nothing for some time, though records wait for it",
+        [.topic(change.topic.label), .duration(span)])
+    case nil:
+      health.setKafkaFault(nil, of: name, at: nil)
+      log.info("output_accepted", "a topic takes records again", [.topic(change.topic.label)])
+    }
   }
 
   private func name(_ id: PartitionID) -> String { topics[Int(id.topic)] }
@@ -230,6 +275,11 @@ extension AppTable {
       return isRemoved(app) ? nil : maxInFlight(of: app) ?? cap
     }
   }
+}
+
+/// Kafka's two clients; each has connections and rights of its own.
+enum KafkaSide: String {
+  case consumer, producer
 }
 
 extension TokenEventReason {

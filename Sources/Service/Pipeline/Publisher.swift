@@ -2,43 +2,68 @@ import Delivery
 import Kafka
 import Wire
 
-/// The shell around the producer: outboxes in, receipts out.
+/// The shell around the producers: outboxes in, receipts out.
 ///
-/// The producer's full queue is backpressure: what finds no room waits here, in order, and while anything waits the
-/// pipeline polls no records. So the backlog is bounded by what is in flight.
+/// A full queue is backpressure: what finds no room waits here, in order, and while anything waits the pipeline polls
+/// no records. So the backlog is bounded by what is in flight.
+///
+/// Brokers judge whole batches, so a record may be refused for its neighbour's sake. What is refused is produced again
+/// by a second producer, each record in a batch of its own; only what is refused there is refused for good.
 ///
 /// Used on the pipeline's loop alone.
 struct Publisher: ~Copyable {
-  private let producer: Producer
-  /// The handle of each output topic, by its raw value.
-  private let topics: [TopicHandle]
+  /// How often the same record is refused for good before the machine gives it up: in full, and shortened.
+  private static let lastRefusal = 2
+
+  private let batched: LastingProducer
+  /// Made when it is first needed.
+  private var oneByOne: LastingProducer?
+  private var wakeup: Int32?
+  private let make: (_ isOneByOne: Bool) throws(KafkaError) -> LastingProducer
+  private var outputs = OutputHealth()
+  /// The tickets of records that were refused, and how often that was for good.
+  private var refusals: [UInt64: Int] = [:]
   private var backlog: [Outbox] = []
   /// Where in `backlog` the first item stands that has not been produced.
   private var next = (outbox: 0, item: 0)
   private var reports: [DeliveryReport] = []
   private var receipts: [Receipt] = []
 
-  init(producer: Producer, topics names: TopicSettings) throws(KafkaError) {
-    self.producer = producer
-    var handles: [TopicHandle] = []
-    for topic in OutputTopic.allCases { handles.append(try producer.topic(names.name(of: topic))) }
-    topics = handles
+  /// - Parameters:
+  ///   - topics: the names of the output topics.
+  ///   - makeProducer: makes a producer; also later, in place of one that has failed.
+  init(
+    topics: TopicSettings, makeProducer: @escaping (_ isOneByOne: Bool) throws(KafkaError) -> Producer
+  ) throws(KafkaError) {
+    let names = OutputTopic.allCases.map { topics.name(of: $0) }
+    make = { (isOneByOne) throws(KafkaError) in
+      try LastingProducer(topics: names) { () throws(KafkaError) in try makeProducer(isOneByOne) }
+    }
+    batched = try make(false)
   }
 
-  /// Whether the producer had no room for all that was to be published.
+  /// Has the producers write to an eventfd when they have reports; take receipts once after this call.
+  mutating func wake(fileDescriptor: Int32) {
+    wakeup = fileDescriptor
+    batched.wake(fileDescriptor: fileDescriptor)
+    oneByOne?.wake(fileDescriptor: fileDescriptor)
+  }
+
+  /// Whether the producers had no room for all that was to be published.
   var isBlocked: Bool { !backlog.isEmpty }
   /// Whether nothing is on its way to Kafka.
-  var isIdle: Bool { backlog.isEmpty && producer.outstanding == 0 }
+  var isIdle: Bool { backlog.isEmpty && outstanding == 0 }
   /// Records that Kafka has not acknowledged, those that wait for room among them.
   var queued: Int {
-    backlog.reduce(producer.outstanding - next.item) { $0 + $1.items.count }
+    backlog.reduce(outstanding - next.item) { $0 + $1.items.count }
   }
+  private var outstanding: Int { batched.outstanding + (oneByOne?.outstanding ?? 0) }
 
   /// Produces an outbox and leaves it empty.
-  mutating func publish(_ outbox: inout Outbox) {
+  mutating func publish(_ outbox: inout Outbox, now: Instant) {
     guard !outbox.isEmpty else { return }
     if backlog.isEmpty {
-      guard let left = produce(outbox, from: 0) else {
+      guard let left = produce(outbox, from: 0, now) else {
         outbox.removeAll()
         return
       }
@@ -51,29 +76,58 @@ struct Publisher: ~Copyable {
   /// Takes delivery reports, then produces what had found no room before.
   ///
   /// - Returns: the receipts; valid until the next call. `error` is one of the client itself.
-  mutating func takeReceipts(limit: Int) -> (receipts: [Receipt], error: KafkaError?) {
-    let error = producer.drainReports(into: &reports, limit: limit)
-    let taken = receipts + reports.map { Receipt(ticket: $0.ticket, outcome: Receipt.Outcome($0.outcome)) }
-    receipts.removeAll(keepingCapacity: true)
+  mutating func takeReceipts(limit: Int, now: Instant) -> (receipts: [Receipt], error: KafkaError?) {
+    var error = batched.drainReports(into: &reports, limit: limit)
+    if let other = oneByOne?.drainReports(into: &reports, limit: limit) { error = error ?? other }
+    var taken: [Receipt] = []
+    swap(&taken, &receipts)
+    taken.reserveCapacity(taken.count + reports.count)
+    for report in reports { taken.append(receipt(for: report, now)) }
     reports.removeAll(keepingCapacity: true)
-    produceBacklog()
+    produceBacklog(now)
     return (taken, error)
   }
 
-  /// Whether reports are left that no wake-up will announce.
-  var hasMore: Bool { !producer.isDrained || !receipts.isEmpty }
-
-  /// Sends what lingers, and waits for it; for the end.
-  mutating func flush(timeout: Duration) -> [Receipt] {
-    _ = producer.flush(into: &reports, timeout: timeout)
-    return takeReceipts(limit: .max).receipts
+  /// What became of the producers themselves; once a turn.
+  mutating func advance(to now: Instant) -> [LastingProducer.Change] {
+    [batched.advance(to: now), oneByOne?.advance(to: now)].compactMap(\.self)
   }
 
-  var fatalError: KafkaError? { producer.fatalError }
+  /// The output topics that take nothing any more, or take records again, since the last call.
+  mutating func takeOutputChanges(now: Instant) -> [OutputHealth.Change] { outputs.takeChanges(now: now) }
 
-  private mutating func produceBacklog() {
+  /// Whether reports are left that no wake-up will announce.
+  var hasMore: Bool { !batched.isDrained || !(oneByOne?.isDrained ?? true) || !receipts.isEmpty }
+
+  private mutating func receipt(for report: DeliveryReport, _ now: Instant) -> Receipt {
+    var receipt = Receipt(ticket: report.ticket, outcome: .acknowledged)
+    switch report.outcome {
+    case .acknowledged:
+      outputs.acknowledged(receipt.topic, now: now)
+      if !refusals.isEmpty { refusals[report.ticket] = nil }
+    case .failed(let error, _):
+      outputs.failed(receipt.topic, error)
+      if error.publishingFault != .record {
+        receipt.outcome = .undelivered(error.description)
+      } else if refusals[report.ticket] == nil {
+        refusals[report.ticket] = 0
+        receipt.outcome = .undelivered("\(error.description); perhaps for another record of its batch")
+      } else {
+        refuse(report.ticket)
+        receipt.outcome = .refused(error.description)
+      }
+    }
+    return receipt
+  }
+
+  private mutating func refuse(_ ticket: UInt64) {
+    let count = refusals[ticket, default: 0] + 1
+    refusals[ticket] = count < Self.lastRefusal ? count : nil
+  }
+
+  private mutating func produceBacklog(_ now: Instant) {
     while next.outbox < backlog.count {
-      if let left = produce(backlog[next.outbox], from: next.item) {
+      if let left = produce(backlog[next.outbox], from: next.item, now) {
         next.item = left
         break
       }
@@ -89,20 +143,38 @@ struct Publisher: ~Copyable {
   }
 
   /// - Returns: the place of the first item that found no room; `nil` if all did.
-  private mutating func produce(_ outbox: Outbox, from first: Int) -> Int? {
+  private mutating func produce(_ outbox: Outbox, from first: Int, _ now: Instant) -> Int? {
     for index in first..<outbox.items.count {
       let item = outbox.items[index]
       do {
+        let producer = try producer(for: item.ticket)
         let result = try producer.produce(
-          topic: topics[Int(item.topic.rawValue)], key: item.key.map { Bytes(outbox.arena, $0) },
-          value: item.value.map { Bytes(outbox.arena, $0) }, headerStorage: item.headerStorage, headers: item.headers,
-          extraHeaders: item.extraHeaders.map { ($0.name, $0.value) }, ticket: item.ticket)
+          topic: Int(item.topic.rawValue), item.key.map { Bytes(outbox.arena, $0) },
+          item.value.map { Bytes(outbox.arena, $0) }, item.headerStorage, item.headers,
+          item.extraHeaders.map { ($0.name, $0.value) }, ticket: item.ticket)
         if result == .full { return index }
+        outputs.produced(item.topic, now: now)
       } catch {
-        receipts.append(Receipt(ticket: item.ticket, outcome: Receipt.Outcome(error)))
+        // The client itself has looked at this record alone.
+        let isRefused = error.publishingFault == .record
+        if isRefused { refuse(item.ticket) }
+        outputs.produced(item.topic, now: now)
+        outputs.failed(item.topic, error)
+        receipts.append(
+          Receipt(
+            ticket: item.ticket, outcome: isRefused ? .refused(error.description) : .undelivered(error.description)))
       }
     }
     return nil
+  }
+
+  private mutating func producer(for ticket: UInt64) throws(KafkaError) -> LastingProducer {
+    guard !refusals.isEmpty, refusals[ticket] != nil else { return batched }
+    if let oneByOne { return oneByOne }
+    let made = try make(true)
+    if let wakeup { made.wake(fileDescriptor: wakeup) }
+    oneByOne = made
+    return made
   }
 }
 
@@ -114,19 +186,5 @@ extension TopicSettings {
     case .deadLetters: deadLetters
     case .deferred: deferred
     }
-  }
-}
-
-extension Receipt.Outcome {
-  init(_ outcome: DeliveryReport.Outcome) {
-    switch outcome {
-    case .acknowledged: self = .acknowledged
-    case .failed(let error, _): self = Receipt.Outcome(error)
-    }
-  }
-
-  /// Only what no retry can help is refused for good; all else is produced again until it is stored.
-  init(_ error: KafkaError) {
-    self = error.code == .messageTooLarge ? .refused(error.description) : .undelivered(error.description)
   }
 }

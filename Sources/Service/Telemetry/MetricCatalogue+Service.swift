@@ -48,6 +48,13 @@ extension MetricCatalogue {
       values: OutputTopic.allCases.map(\.label), zeros: .shown,
       "Records that Kafka did not take, by topic. They are produced again."),
     family(
+      "output_blocked", .gauge, .state, by: "topic", at: ServiceSeries.outputBlocked(.results),
+      values: OutputTopic.allCases.map(\.label), zeros: .shown,
+      "1 while a topic refuses records or has acknowledged none for 15 seconds though some wait, by topic; else 0."),
+    family(
+      "producer_failures_total", .counter, .events, at: .producerFailures, zeros: .shown,
+      "Kafka producers that failed for good; each was replaced, and what it had not stored produced again."),
+    family(
       "producer_queue_records", .gauge, .records, at: .producerQueue, zeros: .shown,
       "Records on their way to Kafka that it has not acknowledged."),
     family(

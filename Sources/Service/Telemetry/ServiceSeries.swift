@@ -40,6 +40,8 @@ package struct ServiceSeries: Hashable, Sendable {
   package static let lastReloadGood = ServiceSeries(18)
   /// A gauge, in seconds since 1970: when the configuration in effect was loaded.
   package static let configuredAt = ServiceSeries(19)
+  /// Producers that failed for good and were replaced.
+  package static let producerFailures = ServiceSeries(20)
 
   /// Requests that broke the contract, by rule.
   package static func invalid(_ rule: InvalidRule) -> ServiceSeries { ServiceSeries(32 + rule.ordinal) }
@@ -49,6 +51,8 @@ package struct ServiceSeries: Hashable, Sendable {
   package static func publicationFailures(_ topic: OutputTopic) -> ServiceSeries {
     ServiceSeries(72 + Int(topic.rawValue))
   }
+  /// A gauge: 1 while a topic takes no records, by topic.
+  package static func outputBlocked(_ topic: OutputTopic) -> ServiceSeries { ServiceSeries(80 + Int(topic.rawValue)) }
 
   /// The buckets of a histogram begin here; its sum follows them.
   static func histogram(_ latency: Latency) -> ServiceSeries { ServiceSeries(96 + Int(latency.rawValue) * 32) }
