@@ -40,13 +40,7 @@ enum FollowCommand {
     _ arguments: Arguments, _ name: String, _ kind: FollowedKind, topic: (TopicSettings) -> String
   ) async throws -> ExitCode {
     let options = try FollowOptions(arguments, now: ServiceClock.now().time)
-    let settings: Settings
-    do {
-      settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
-    } catch let error as ConfigurationError {
-      for problem in error.problems { Console.error(problem.text) }
-      return .configuration
-    }
+    let settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
     StopSignal.install()
     let topic = topic(settings.kafka.topics)
     let follower: TopicFollower

@@ -20,13 +20,7 @@ enum HealthCommand {
 
   @Sendable
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
-    let endpoint: Endpoint
-    do {
-      endpoint = try self.endpoint(arguments)
-    } catch let error as ConfigurationError {
-      for problem in error.problems { Console.error(problem.text) }
-      return .configuration
-    }
+    let endpoint = try self.endpoint(arguments)
     let timeout = try arguments.duration("timeout", default: .seconds(5))
     let path = arguments.has("ready") ? "/readyz" : "/healthz"
     do throws(TransportError) {

@@ -33,13 +33,7 @@ enum ProduceCommand {
     if let first = given.first, arguments.has("file") {
       throw UsageError(message: "'--file' brings whole requests; '--\(first)' cannot be added to them")
     }
-    let settings: Settings
-    do {
-      settings = try SettingsLoader.load(file: try arguments.required("config")).settings
-    } catch let error as ConfigurationError {
-      for problem in error.problems { Console.error(problem.text) }
-      return .configuration
-    }
+    let settings = try SettingsLoader.load(file: try arguments.required("config")).settings
     let topic = try topic(arguments, settings.kafka.topics.requests)
     let timeout = try arguments.duration("timeout", default: .seconds(30))
     var run = ProduceRun(

@@ -45,6 +45,9 @@ struct Program: Sendable {
         return try await command.run(arguments)
       } catch let error as UsageError {
         return refuse(error, command)
+      } catch let error as LocalFileError {
+        Console.error("martlet \(command.name): \(error)")
+        return .badData
       } catch let error as InputError {
         Console.error("martlet \(command.name): \(error.message)")
         return .badData

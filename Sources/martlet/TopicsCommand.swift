@@ -33,13 +33,7 @@ enum TopicsCommand {
   @Sendable
   private static func run(_ arguments: Arguments) async throws -> ExitCode {
     let action = try self.action(arguments.operands)
-    let settings: Settings
-    do {
-      settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
-    } catch let error as ConfigurationError {
-      for problem in error.problems { Console.error(problem.text) }
-      return .configuration
-    }
+    let settings = try SettingsLoader.loadWithoutApps(file: try arguments.required("config"))
     let wishes = try TopicWishes(arguments, for: settings)
     let timeout = try arguments.duration("timeout", default: .seconds(30))
     let desk = try TopicDesk(settings)

@@ -64,4 +64,15 @@ struct ProduceRunTests {
     #expect(key(#"{"app":"shop","tokens":["ab12","xyz"],"payload":{}}"#) == "refused")
     #expect(key(#"{"app":"shop","payload":{}}"#) == "refused")
   }
+
+  @Test func aMistypedNameIsTold() {
+    var judge = judge
+    func message(_ value: String) -> String? { judge.fault(of: Array(value.utf8)) }
+    #expect(
+      message(#"{"app":"shpo","token":"ab12","payload":{}}"#)?.hasSuffix(#"found "shpo", did you mean shop?"#) == true)
+    #expect(message(#"{"app":"elsewhere","token":"ab12","payload":{}}"#)?.hasSuffix(#"found "elsewhere""#) == true)
+    #expect(
+      message(#"{"app":"shop","token":"ab12","payload":{},"push_type":"alrt"}"#)?.hasSuffix("did you mean alert?")
+        == true)
+  }
 }

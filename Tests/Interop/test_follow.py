@@ -9,10 +9,12 @@ import time
 
 import pytest
 
+from apns_standin import Answer
 from kafka_io import Outgoing, committed, produce
-from processes import find_binary
+from processes import Martlet, find_binary, free_port
 from test_command_line import USAGE, configured, martlet
 from waiting import PATIENCE
+from world import as_record, request
 
 UNAVAILABLE = 69
 
@@ -142,6 +144,43 @@ def test_invalid_tokens(world, config):
     ended = martlet("invalid-tokens", "--config", config, "--since", "beginning", "--until-end", "--export", "csv")
     assert "ab12,shop-ios,com.example.shop,production,Unregistered,false,1790000000000" in ended.stdout
     assert "1 records of push.invalid-tokens could not be read" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"format": "protobuf"},
+        {"cloudEvents": "structured"},
+        {"cloudEvents": "binary"},
+        {"format": "protobuf", "cloudEvents": "structured"},
+    ],
+    ids=str,
+)
+def test_every_form_that_the_service_writes_is_shown_alike(world, output):
+    dead = "dd" * 32
+    world.app()
+    world.server.answer(dead, Answer(410, "Unregistered", timestamp=1790000000000))
+    port = free_port()
+    path = world.directory / "martlet.json5"
+    path.write_text(json.dumps({**world.configuration(port), "output": output}))
+    with Martlet(world.binary, path, port, world.directory / "martlet.log") as service:
+        service.wait_ready()
+        world.send([as_record(request("ab" * 32, id="good")), as_record(request(dead, id="dead"))])
+        ended = martlet("results", "--config", path, "--since", "beginning", "--limit", 2, "--timeout", "30s", "--json")
+        assert ended.returncode == 0, ended
+        found = {each["id"]: each for each in map(json.loads, ended.stdout.splitlines())}
+        assert (found["good"]["status"], found["good"]["http_status"], found["good"]["attempts"]) == (
+            "delivered",
+            200,
+            1,
+        )
+        assert found["dead"]["reason"] == "Unregistered"
+        assert found["dead"]["source"]["topic"] == "push.requests"
+        ended = martlet(
+            "invalid-tokens", "--config", path, "--since", "beginning", "--limit", 1, "--timeout", "30s", "--json"
+        )
+        event = json.loads(ended.stdout)
+        assert (event["token"], event["unregistered_at"], event["suspect"]) == (dead, 1790000000000, False)
 
 
 def test_what_cannot_be_followed_is_explained(world, config):

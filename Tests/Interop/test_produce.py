@@ -67,6 +67,7 @@ def test_what_the_service_would_refuse_is_named_and_not_published(world):
     told = ended.stderr.splitlines()
     assert [line.split(": ")[0] for line in told] == [f"standard input:{number}" for number in range(2, 7)]
     assert told[0] == "standard input:2: priority: must be 10, 5 or 1; found 7"
+    assert told[1].endswith('found "shop-iso", did you mean shop-ios?')
     outcome = json.loads(ended.stdout)
     assert (outcome["published"], outcome["refused"], outcome["failed"]) == (1, 5, 0)
     assert outcome["reasons"]["priority: must be 10, 5 or 1"] == 2

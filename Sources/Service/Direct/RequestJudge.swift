@@ -8,15 +8,18 @@ package import Wire
 package struct RequestJudge: Sendable {
   private var decoder = RequestDecoder(topics: [""], deferredTopic: nil)
   private let apps: AppTable
+  private let names: [String]
 
   /// - Parameter apps: the apps that requests may name.
   package init(apps: [AppSettings]) {
     self.apps = AppTable(apps.map { AppRules($0) })
+    names = apps.map(\.name)
   }
 
   /// The same for an app whose credentials are loaded, and are looked at too.
   init(_ app: AppSettings, _ runtime: AppRuntime) {
     apps = AppTable([AppRules(app, runtime)])
+    names = [app.name]
   }
 
   /// What is wrong with a request that the service would refuse, or in a batch with its first malformed item: the
@@ -24,7 +27,7 @@ package struct RequestJudge: Sendable {
   package mutating func fault(of body: RecordBody) -> String? {
     switch decode(body, now: ServiceClock.now()) {
     case .request(let request): request.invalidItems.first?.violation.message
-    case .invalid(let invalid): invalid.message
+    case .invalid(let invalid): withNearest(invalid.message)
     case .tombstone: "the value: is null, where a request must be"
     }
   }
@@ -53,9 +56,25 @@ package struct RequestJudge: Sendable {
       return .good(
         storage: push.storage, value: request.value, key: request.tokens.isEmpty ? key : nil,
         unknownFields: request.unknownFields)
-    case .invalid(let invalid): return .refused(invalid.message)
+    case .invalid(let invalid): return .refused(withNearest(invalid.message))
     case .tombstone: return .refused("the value: is null, where a request must be")
     }
+  }
+
+  /// Adds the name that was probably meant. The service itself does not look for one: a flood of wrong names must not
+  /// cost it more than right ones.
+  private func withNearest(_ message: String) -> String {
+    let known: [String]
+    switch message.prefix(while: { $0 != ":" }) {
+    case "app": known = names
+    case "push_type": known = PushType.allCases.filter { $0 != .other }.map(\.name)
+    default: return message
+    }
+    let parts = message.split(separator: "; found \"", maxSplits: 1)
+    guard parts.count == 2, parts[1].hasSuffix("\""),
+      let nearest = NearestName.find(String(parts[1].dropLast()), in: known)
+    else { return message }
+    return "\(message), did you mean \(nearest)?"
   }
 
   mutating func decode(_ body: RecordBody, now: Moment) -> Decoded {
