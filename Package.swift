@@ -40,6 +40,10 @@ let package = Package(
       name: "martlet", dependencies: ["Service", "MockAPNs", "Kafka", "Transport", "APNs", "Wire"],
       swiftSettings: rules),
 
+    .executableTarget(
+      name: "microbench", dependencies: ["Service", "Delivery", "Transport", "APNs", "Wire"], path: "Benchmarks/Micro",
+      swiftSettings: rules),
+
     .target(name: "TestSupport", dependencies: ["Transport", "Wire"], path: "Tests/TestSupport", swiftSettings: rules),
     tests("WireTests", ["Wire"]),
     tests("APNsTests", ["APNs", "Wire"]),

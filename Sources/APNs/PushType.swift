@@ -1,3 +1,5 @@
+import Wire
+
 /// What kind of push a notification is (Apple, "Sending notification requests to APNs", `apns-push-type`).
 ///
 /// `other` stands for a type that this table does not know; its name travels with the notification, which must then
@@ -148,17 +150,6 @@ extension PushType {
 }
 
 extension Span<UInt8> {
-  /// Whether the bytes are exactly the UTF-8 of `text`; does not allocate.
-  func spells(_ text: String) -> Bool {
-    guard count == text.utf8.count else { return false }
-    var index = 0
-    for byte in text.utf8 {
-      guard self[index] == byte else { return false }
-      index += 1
-    }
-    return true
-  }
-
   /// The bytes without white space at both ends; control characters count as white space.
   @_lifetime(copy self)
   func trimmed() -> Span<UInt8> {

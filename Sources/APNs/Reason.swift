@@ -1,3 +1,5 @@
+import Wire
+
 /// Apple's reasons (Apple, "Handling notification responses from APNs").
 package enum Reason: UInt8, CaseIterable, Sendable {
   case badCollapseID, badDeviceToken, badExpirationDate, badMessageID, badPriority, badTopic, deviceTokenNotForTopic

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Takes the header fields of one request, in the order in which they must be sent.
 package protocol HeaderSink: ~Copyable {
@@ -7,6 +7,9 @@ package protocol HeaderSink: ~Copyable {
   ///   - value: valid during the call only.
   ///   - neverIndexed: advice for HPACK (RFC 7541, section 6.2.3): keep the value out of the dynamic table.
   mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool)
+
+  /// - Parameter value: appends the value to the buffer that it is given, and touches nothing of what is there.
+  mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void)
 }
 
 /// The header fields that many requests of one app have in common. Prepared once for each `slot` and provider token,
@@ -143,18 +146,10 @@ package enum RequestHeaders {
     _ notification: borrowing Notification, to sink: inout Sink
   ) {
     if notification.isBroadcast { return }
-    var path = InlineArray<210, UInt8>(repeating: 0)
-    var end = 0
-    for byte in pathPrefix.utf8 {
-      path[end] = byte
-      end += 1
+    sink.add(name: ":path", neverIndexed: true) { value in
+      value.append(static: "/3/device/")
+      value.append(span: notification.storage.span.extracting(notification.token.indices))
     }
-    let token = notification.storage.span.extracting(notification.token.indices)
-    for index in token.indices {
-      path[end] = token[index]
-      end += 1
-    }
-    sink.add(name: ":path", value: path.span.extracting(0..<end), neverIndexed: true)
   }
 
   /// `authorization`, `apns-topic`, `apns-push-type`, `apns-priority`.
@@ -182,22 +177,21 @@ package enum RequestHeaders {
   package static func addOwn<Sink: HeaderSink & ~Copyable>(
     _ notification: borrowing Notification, sentNames: inout SentNames, to sink: inout Sink
   ) {
-    let identifier = canonicalText(notification.apnsID)
+    let identifier = notification.apnsID
     if notification.isBroadcast {
       sink.add(
         name: "apns-channel-id", value: notification.storage.span.extracting(notification.channel.indices),
         neverIndexed: sentNames.insert(SentNames.channelID))
-      sink.add(
-        name: "apns-request-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.requestID))
+      sink.add(name: "apns-request-id", neverIndexed: sentNames.insert(SentNames.requestID)) {
+        $0.append(uuid: identifier)
+      }
     } else {
-      sink.add(name: "apns-id", value: identifier.span, neverIndexed: sentNames.insert(SentNames.apnsID))
+      sink.add(name: "apns-id", neverIndexed: sentNames.insert(SentNames.apnsID)) { $0.append(uuid: identifier) }
     }
     if let expiration = notification.expiration {
-      var digits = InlineArray<20, UInt8>(repeating: 0)
-      let start = writeDecimal(UInt64(max(0, expiration)), atEndOf: &digits)
-      sink.add(
-        name: "apns-expiration", value: digits.span.extracting(start..<20),
-        neverIndexed: sentNames.insert(SentNames.expiration))
+      sink.add(name: "apns-expiration", neverIndexed: sentNames.insert(SentNames.expiration)) {
+        $0.append(decimal: max(0, expiration))
+      }
     }
     if !notification.collapseID.isEmpty {
       sink.add(
@@ -216,34 +210,4 @@ package enum RequestHeaders {
   // MARK: Parts
 
   @usableFromInline package static let longestToken = DeviceToken.length.upperBound
-
-  @inlinable static var pathPrefix: String { "/3/device/" }
-
-  /// RFC 9562's canonical form, lower case.
-  @usableFromInline
-  package static func canonicalText(_ identifier: UUID) -> InlineArray<36, UInt8> {
-    var text = InlineArray<36, UInt8>(repeating: 0x2d)
-    var index = 0
-    for nibble in 0..<32 {
-      if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 { index += 1 }
-      let word = nibble < 16 ? identifier.high : identifier.low
-      let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * (nibble & 15))) & 15
-      text[index] = value < 10 ? 0x30 + value : 0x57 + value
-      index += 1
-    }
-    return text
-  }
-
-  /// - Returns: where the digits begin.
-  @usableFromInline
-  package static func writeDecimal(_ number: UInt64, atEndOf digits: inout InlineArray<20, UInt8>) -> Int {
-    var left = number
-    var start = 20
-    repeat {
-      start -= 1
-      digits[start] = 0x30 + UInt8(truncatingIfNeeded: left % 10)
-      left /= 10
-    } while left > 0
-    return start
-  }
 }

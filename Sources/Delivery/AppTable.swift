@@ -1,4 +1,5 @@
 package import APNs
+import Wire
 
 /// What decoding and routing must know of an app. Credentials and hosts are not among it.
 package struct AppRules: Hashable, Sendable {
@@ -214,8 +215,6 @@ package struct AppTable: Sendable {
   }
 
   private static func equal(_ left: borrowing [UInt8], _ right: Span<UInt8>) -> Bool {
-    guard left.count == right.count else { return false }
-    for index in right.indices where left[index] != right[index] { return false }
-    return true
+    left.span.equals(right)
   }
 }

@@ -141,23 +141,23 @@ struct RecordWriter {
     writer.endObject()
   }
 
-  mutating func text(_ key: String, _ text: String?) {
+  mutating func text(_ key: StaticString, _ text: String?) {
     writer.key(key)
     if let text { writer.string(text) } else { writer.null() }
   }
 
-  mutating func boolean(_ key: String, _ value: Bool) {
+  mutating func boolean(_ key: StaticString, _ value: Bool) {
     writer.key(key)
     writer.bool(value)
   }
 
-  mutating func integer(_ key: String, _ value: Int64?) {
+  mutating func integer(_ key: StaticString, _ value: Int64?) {
     writer.key(key)
     if let value { writer.integer(value) } else { writer.null() }
   }
 
   /// An empty range has no value: null.
-  mutating func bytes(_ key: String, _ range: ByteRange, of subject: ResultSubject) {
+  mutating func bytes(_ key: StaticString, _ range: ByteRange, of subject: ResultSubject) {
     writer.key(key)
     if range.isEmpty {
       writer.null()

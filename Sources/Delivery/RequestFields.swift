@@ -5,7 +5,7 @@ enum RequestField: UInt8, CaseIterable {
   case app, token, tokens, payload, pushType, priority, expiration, collapseID, id, topic, channel
 
   /// Its key in the JSON form, and its name in the schema of the Protobuf form.
-  var key: String {
+  var keyText: StaticString {
     switch self {
     case .app: "app"
     case .token: "token"
@@ -20,6 +20,9 @@ enum RequestField: UInt8, CaseIterable {
     case .channel: "channel"
     }
   }
+
+  /// The same, for messages.
+  var key: String { keyText.description }
 
   /// Its name in the header form, where Apple's own names are used; for messages.
   var header: String {

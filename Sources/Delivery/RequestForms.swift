@@ -86,7 +86,7 @@ extension RequestFields {
     case 11: candidate = .collapseID
     default: return nil
     }
-    return JSONText.matches(key, candidate.key, in: bytes) ? candidate : nil
+    return bytes.extracting(key.range.indices).spells(static: candidate.keyText) ? candidate : nil
   }
 
   // MARK: The header form
@@ -97,6 +97,7 @@ extension RequestFields {
   /// - Returns: What the headers say of the value.
   mutating func readHeaders(_ headers: borrowing [RecordBody.Header], of bytes: Span<UInt8>) -> ContentHeaders {
     var content = ContentHeaders()
+    if headers.isEmpty { return content }
     for index in headers.indices {
       let header = headers[index]
       if Self.matches(header.name, "content-type", in: bytes) {

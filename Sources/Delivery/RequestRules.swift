@@ -222,7 +222,7 @@ extension RequestFields {
       throw violation(
         .collapseID, "must be at most \(RequestLimits.collapseID) bytes of UTF-8, not \(range.count)", in: bytes)
     }
-    for index in range.indices where ASCII.isControl(bytes[index]) {
+    guard !UTF8Text.hasControls(bytes.extracting(range.indices)) else {
       throw violation(.collapseID, "must not have control characters", in: bytes)
     }
     guard !ASCII.isBlank(bytes[Int(range.start)]), !ASCII.isBlank(bytes[Int(range.end) - 1]) else {
@@ -236,7 +236,7 @@ extension RequestFields {
     guard !range.isEmpty, range.count <= RequestLimits.id else {
       throw violation(.id, "must be 1 to \(RequestLimits.id) bytes, not \(range.count)", in: bytes)
     }
-    for index in range.indices where ASCII.isControl(bytes[index]) {
+    guard !UTF8Text.hasControls(bytes.extracting(range.indices)) else {
       throw violation(.id, "must not have control characters", in: bytes)
     }
     return range

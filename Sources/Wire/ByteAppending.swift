@@ -2,9 +2,12 @@
 extension Array where Element == UInt8 {
   /// Appends a copy of the bytes.
   package mutating func append(span: Span<UInt8>) {
-    append(addingCapacity: span.count) { output in
-      for index in span.indices { output.append(span[index]) }
-    }
+    append(addingCapacity: span.count) { $0.append(span: span) }
+  }
+
+  /// Appends a text of the program's own.
+  package mutating func append(static text: StaticString) {
+    append(addingCapacity: text.utf8CodeUnitCount) { $0.append(text: text) }
   }
 
   /// Appends the text's UTF-8.
@@ -33,20 +36,32 @@ extension Array where Element == UInt8 {
       append(0x30 + UInt8(truncatingIfNeeded: number))
       return
     }
-    var digits = InlineArray<20, UInt8>(repeating: 0)
-    var first = 20
-    var left = number
-    while left > 0 {
-      let (quotient, remainder) = left.quotientAndRemainder(dividingBy: 10)
-      first -= 1
-      digits[first] = 0x30 + UInt8(truncatingIfNeeded: remainder)
-      left = quotient
+    append(addingCapacity: 32) { output in
+      let group: UInt64 = 100_000_000
+      guard number >= group else { return output.append(leading: UInt32(number)) }
+      let high = number / group
+      if high < group {
+        output.append(leading: UInt32(high))
+      } else {
+        output.append(leading: UInt32(high / group))
+        output.append(word: Words.decimalDigits(UInt32(high % group)))
+      }
+      output.append(word: Words.decimalDigits(UInt32(number % group)))
     }
-    append(span: digits.span.extracting(first..<20))
   }
 
   /// Appends the number in decimal digits.
   package mutating func append(decimal number: Int) {
     append(decimal: Int64(number))
+  }
+}
+
+extension OutputSpan where Element == UInt8 {
+  /// Appends a number above 0 and below 100,000,000 in decimal digits.
+  @inline(__always)
+  fileprivate mutating func append(leading number: UInt32) {
+    let digits = Words.decimalDigits(number)
+    let zeros = Words.first(digits ^ 0x3030_3030_3030_3030)
+    append(word: digits >> UInt64(zeros * 8), length: 8 - zeros)
   }
 }

@@ -19,7 +19,15 @@ package enum Hex {
 
   /// Whether there are digits only. True of an empty text.
   package static func isDigits(_ text: Span<UInt8>) -> Bool {
-    for index in text.indices where value(of: text[index]) == nil { return false }
+    var at = 0
+    while text.count &- at >= 8 {
+      guard Words.areHexDigits(text.word(at: at)) else { return false }
+      at &+= 8
+    }
+    while at < text.count {
+      guard value(of: text[at]) != nil else { return false }
+      at &+= 1
+    }
     return true
   }
 

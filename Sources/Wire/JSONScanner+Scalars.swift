@@ -28,10 +28,8 @@ extension JSONScanner {
     let start = position
     var at = position
     var hasEscapes = false
-    // Most strings are plain: look at 16 bytes at once as long as all of them are.
-    while bytes.count - at >= 16, UTF8Text.isPlain(bytes.extracting(at..<at + 16)) { at += 16 }
     while true {
-      while at < bytes.count, UTF8Text.isPlain(bytes[at]) { at += 1 }
+      at = UTF8Text.firstSpecial(in: bytes, from: at)
       guard at < bytes.count else { throw atEnd }
       let byte = bytes[at]
       if byte == 0x22 {

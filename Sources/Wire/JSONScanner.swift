@@ -232,12 +232,12 @@ package struct JSONScanner: ~Escapable {
     return bytes[position]
   }
 
+  @inline(__always)
   private mutating func skipWhiteSpace() {
     while position < bytes.count {
-      switch bytes[position] {
-      case 0x20, 0x0a, 0x0d, 0x09: position += 1
-      default: return
-      }
+      let byte = bytes[position]
+      guard byte <= 0x20, byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09 else { return }
+      position += 1
     }
   }
 

@@ -17,13 +17,7 @@ package enum JSONText {
   }
 
   private static func matchesPlain(_ range: ByteRange, _ text: String, in bytes: Span<UInt8>) -> Bool {
-    guard range.count == text.utf8.count else { return false }
-    var at = Int(range.start)
-    for byte in text.utf8 {
-      guard bytes[at] == byte else { return false }
-      at += 1
-    }
-    return true
+    bytes.extracting(range.indices).spells(text)
   }
 
   private static func matchesEscaped(_ string: JSONString, _ text: String, in bytes: Span<UInt8>) -> Bool {

@@ -57,10 +57,30 @@ package struct JSONWriter: Sendable {
   /// Ends the array that was begun last.
   package mutating func endArray() { end(0x5d) }
 
-  /// The key of the value that comes next.
-  package mutating func key(_ name: String) {
+  /// The key of the value that comes next: a name of the program's own, in which nothing needs an escape.
+  package mutating func key(_ name: StaticString) {
+    let comma = needsComma
+    bytes.append(addingCapacity: name.utf8CodeUnitCount + 4) { output in
+      if comma { output.append(0x2c) }
+      output.append(0x22)
+      output.append(text: name)
+      output.append(0x22)
+      output.append(0x3a)
+    }
+    needsComma = false
+  }
+
+  /// The key of the value that comes next: any text.
+  package mutating func key(escaping name: String) {
     string(name)
     bytes.append(0x3a)
+    needsComma = false
+  }
+
+  /// Keys with all the punctuation before and behind them, for a document whose shape never changes: what is written
+  /// next is taken for the value of the last one.
+  package mutating func literal(_ json: StaticString) {
+    bytes.append(static: json)
     needsComma = false
   }
 
@@ -74,17 +94,37 @@ package struct JSONWriter: Sendable {
   /// A string from bytes that should be UTF-8.
   package mutating func string(_ text: Span<UInt8>) {
     separate()
-    bytes.append(0x22)
-    bytes.append(jsonEscaped: text)
-    bytes.append(0x22)
+    guard UTF8Text.firstSpecial(in: text, from: 0) == text.count else {
+      bytes.append(0x22)
+      bytes.append(jsonEscaped: text)
+      bytes.append(0x22)
+      return
+    }
+    bytes.append(addingCapacity: text.count + 2) { output in
+      output.append(0x22)
+      output.append(span: text)
+      output.append(0x22)
+    }
+  }
+
+  /// A string of the program's own, in which nothing needs an escape.
+  package mutating func string(static text: StaticString) {
+    separate()
+    bytes.append(addingCapacity: text.utf8CodeUnitCount + 2) { output in
+      output.append(0x22)
+      output.append(text: text)
+      output.append(0x22)
+    }
   }
 
   /// The UUID as a string, in lower case.
   package mutating func string(_ uuid: UUID) {
     separate()
-    bytes.append(0x22)
-    bytes.append(uuid: uuid)
-    bytes.append(0x22)
+    bytes.append(addingCapacity: 38) { output in
+      output.append(0x22)
+      output.append(uuid: uuid)
+      output.append(0x22)
+    }
   }
 
   /// A whole number.
@@ -105,14 +145,10 @@ package struct JSONWriter: Sendable {
   }
 
   /// `true` or `false`.
-  package mutating func bool(_ value: Bool) {
-    raw((value ? "true" : "false").utf8.span)
-  }
+  package mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
 
   /// `null`.
-  package mutating func null() {
-    raw("null".utf8.span)
-  }
+  package mutating func null() { word("null") }
 
   /// A value that is JSON already; it is not checked.
   package mutating func raw(_ json: Span<UInt8>) {
@@ -133,6 +169,11 @@ package struct JSONWriter: Sendable {
     needsComma = true
   }
 
+  private mutating func word(_ text: StaticString) {
+    separate()
+    bytes.append(static: text)
+  }
+
   private mutating func separate() {
     if needsComma { bytes.append(0x2c) }
     needsComma = true
@@ -143,17 +184,13 @@ extension Array where Element == UInt8 {
   /// Appends the inside of a JSON string: quotes, backslashes and control characters escaped, invalid UTF-8 replaced
   /// by U+FFFD.
   package mutating func append(jsonEscaped text: Span<UInt8>) {
-    if UTF8Text.isPlain(text) {
-      append(span: text)
-      return
-    }
     // Everything from `plain` to `at` can be copied as it is.
     var plain = 0
-    var at = 0
+    var at = UTF8Text.firstSpecial(in: text, from: 0)
     while at < text.count {
       let byte = text[at]
       if UTF8Text.isPlain(byte) {
-        at += 1
+        at = UTF8Text.firstSpecial(in: text, from: at)
         continue
       }
       let length = byte < 0x80 ? 0 : UTF8Text.sequenceLength(in: text, at: at)

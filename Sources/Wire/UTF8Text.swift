@@ -54,11 +54,29 @@ package enum UTF8Text {
   package static func isValid(_ bytes: Span<UInt8>) -> Bool {
     var at = 0
     while at < bytes.count {
+      if bytes.count &- at >= 8, Words.beyondASCII(bytes.word(at: at)) == 0 {
+        at &+= 8
+        continue
+      }
       let length = bytes[at] < 0x80 ? 1 : sequenceLength(in: bytes, at: at)
       guard length > 0 else { return false }
       at += length
     }
     return true
+  }
+
+  /// Whether there is a control character of ASCII, DEL among them.
+  package static func hasControls(_ bytes: Span<UInt8>) -> Bool {
+    var at = 0
+    while bytes.count &- at >= 8 {
+      if Words.controls(bytes.word(at: at)) != 0 { return true }
+      at &+= 8
+    }
+    while at < bytes.count {
+      if bytes[at] < 0x20 || bytes[at] == 0x7f { return true }
+      at &+= 1
+    }
+    return false
   }
 
   /// Whether the byte stands for itself in a JSON string: ASCII, and no control character, quote or backslash.
@@ -68,16 +86,17 @@ package enum UTF8Text {
     byte &- 0x20 < 0x60 && byte != 0x22 && byte != 0x5c
   }
 
-  /// Whether all bytes are plain. Looks at each of them in any case: without branches the compiler makes it a loop
-  /// over vectors.
+  /// The place of the first byte from `start` on that is not plain; the end if all are.
   @inline(__always)
-  static func isPlain(_ bytes: Span<UInt8>) -> Bool {
-    var special: UInt8 = 0
-    for index in bytes.indices {
-      let byte = bytes[index]
-      special |= (byte < 0x20 ? 1 : 0) | (byte & 0x80) | (byte == 0x22 ? 1 : 0) | (byte == 0x5c ? 1 : 0)
+  static func firstSpecial(in bytes: Span<UInt8>, from start: Int) -> Int {
+    var at = start
+    while bytes.count &- at >= 8 {
+      let special = Words.special(bytes.word(at: at))
+      if special != 0 { return at &+ Words.first(special) }
+      at &+= 8
     }
-    return special == 0
+    while at < bytes.count, isPlain(bytes[at]) { at &+= 1 }
+    return at
   }
 
   private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xc0 == 0x80 }

@@ -3,19 +3,18 @@ extension UUID: CustomStringConvertible {
   /// Reads the canonical form (RFC 9562, section 4): 36 characters, digits in either case, no braces. `nil` for
   /// anything else. Version and variant are not looked at.
   package init?(_ text: Span<UInt8>) {
-    guard text.count == 36 else { return nil }
-    var high: UInt64 = 0
-    var low: UInt64 = 0
-    for index in text.indices {
-      switch index {
-      case 8, 13, 18, 23:
-        guard text[index] == 0x2d else { return nil }
-      default:
-        guard let digit = Hex.value(of: text[index]) else { return nil }
-        if index < 18 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
-      }
-    }
-    self.init(high: high, low: low)
+    guard text.count == 36, text[8] == 0x2d, text[13] == 0x2d, text[18] == 0x2d, text[23] == 0x2d else { return nil }
+    // The digits without the dashes: eight, four and four, four and four, eight.
+    let words: InlineArray<4, UInt64> = [
+      text.word(at: 0),
+      text.word(at: 9) & 0xffff_ffff | text.word(at: 14) << 32,
+      text.word(at: 19) & 0xffff_ffff | text.word(at: 24) << 32,
+      text.word(at: 28),
+    ]
+    for index in words.indices where !Words.areHexDigits(words[index]) { return nil }
+    self.init(
+      high: UInt64(Words.hexValue(words[0])) << 32 | UInt64(Words.hexValue(words[1])),
+      low: UInt64(Words.hexValue(words[2])) << 32 | UInt64(Words.hexValue(words[3])))
   }
 
   /// Like `init(_: Span<UInt8>)`.
@@ -91,12 +90,24 @@ extension UUID: CustomStringConvertible {
 extension Array where Element == UInt8 {
   /// Appends the canonical form in lower case: 36 bytes.
   package mutating func append(uuid: UUID) {
-    append(addingCapacity: 36) { output in
-      for digit in 0..<32 {
-        if digit == 8 || digit == 12 || digit == 16 || digit == 20 { output.append(0x2d) }
-        let word = digit < 16 ? uuid.high : uuid.low
-        output.append(Hex.digit(of: UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * (digit & 15))) & 15))
-      }
-    }
+    append(addingCapacity: 36) { $0.append(uuid: uuid) }
+  }
+}
+
+extension OutputSpan where Element == UInt8 {
+  /// Appends the canonical form in lower case: 36 bytes.
+  @inline(__always)
+  mutating func append(uuid: UUID) {
+    let second = Words.hexDigits(UInt32(truncatingIfNeeded: uuid.high))
+    let third = Words.hexDigits(UInt32(truncatingIfNeeded: uuid.low >> 32))
+    append(word: Words.hexDigits(UInt32(truncatingIfNeeded: uuid.high >> 32)))
+    append(0x2d)
+    // Eight digits with a dash between the fourth and the fifth: nine bytes, of which the last is a digit.
+    append(word: second & 0xffff_ffff | 0x2d << 32 | (second >> 32) << 40)
+    append(UInt8(truncatingIfNeeded: second >> 56))
+    append(0x2d)
+    append(word: third & 0xffff_ffff | 0x2d << 32 | (third >> 32) << 40)
+    append(UInt8(truncatingIfNeeded: third >> 56))
+    append(word: Words.hexDigits(UInt32(truncatingIfNeeded: uuid.low)))
   }
 }

@@ -112,6 +112,10 @@ struct HeaderWriter: HeaderSink {
   mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool) {
     list.append(name: name, value: value, indexing: neverIndexed ? .never : .always)
   }
+
+  mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void) {
+    list.append(name: name, indexing: neverIndexed ? .never : .always, value: value)
+  }
 }
 
 /// The shared header fields of an app, made once for each kind of push and provider token.
