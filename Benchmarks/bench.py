@@ -44,6 +44,8 @@ class Run:
     server_microseconds: float
     #: The most memory that it had, in bytes; 0 where it was not measured.
     peak: int = 0
+    #: CPU time of the embedded broker for each notification, in microseconds; 0 for the yardstick, which has none.
+    broker_microseconds: float = 0
 
 
 def body() -> bytes:
@@ -123,14 +125,14 @@ class Bench:
             path.write_text(json.dumps(self.configuration(broker.bootstrap, port), indent=2))
             service = Martlet(self.binary, path, port, self.directory / f"martlet-{number}.log")
             with Marks(broker.bootstrap) as marks, service:
-                run = self.measure(service, marks)
+                run = self.measure(service, broker, marks)
                 self.wait_for_commits(broker.bootstrap, partitions)
                 code = service.terminate()
                 if code != 0:
                     raise SystemExit(f"martlet ended with {code}\n{service.tail()}")
                 return run
 
-    def measure(self, service: Martlet, marks: "Marks") -> Run:
+    def measure(self, service: Martlet, broker: MockKafka, marks: "Marks") -> Run:
         total, deadline = self.options.requests, time.monotonic() + self.options.timeout
         start = None
         while True:
@@ -138,8 +140,9 @@ class Bench:
                 raise SystemExit(f"martlet ended with {service.wait()}\n{service.tail()}")
             done = marks.total()
             now, used, server = time.monotonic(), service.processor_seconds(), self.server.processor_seconds()
+            kafka = broker.processor_seconds()
             if start is None and done > 0:
-                start = (done, now, used, server)
+                start = (done, now, used, server, kafka)
             if start is not None and done >= total:
                 break
             if now > deadline:
@@ -155,6 +158,7 @@ class Bench:
             (used - start[2]) / count * 1e6,
             (server - start[3]) / count * 1e6,
             service.resident_bytes(peak=True),
+            (kafka - start[4]) / count * 1e6,
         )
 
     def wait_for_commits(self, bootstrap: str, partitions: int) -> None:
@@ -234,6 +238,7 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
     rows = [
         ("requests per second", *(median(runs, "per_second") for runs in (service, yardstick)), ">= 0.50"),
         ("CPU per notification, µs", *(median(runs, "microseconds") for runs in (service, yardstick)), "<= 2.0"),
+        ("the broker's CPU, µs", median(service, "broker_microseconds"), 0.0, ""),
         ("nghttpd's CPU, µs", *(median(runs, "server_microseconds") for runs in (service, yardstick)), ""),
     ]
     lines += [
@@ -244,7 +249,7 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
         "|---------------------------|-----------:|-----------:|-------:|---------|",
     ]
     lines += [
-        f"| {name:<25} | {ours:>10,.1f} | {theirs:>10,.1f} | {ours / theirs:>6.2f} | {target:<7} |"
+        f"| {name:<25} | {ours:>10,.1f} | {theirs:>10,.1f} | {ours / theirs if theirs else 0:>6.2f} | {target:<7} |"
         for name, ours, theirs, target in rows
     ]
     peak = max(run.peak for run in service) / (1 << 20)

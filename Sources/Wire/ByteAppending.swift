@@ -2,12 +2,12 @@
 extension Array where Element == UInt8 {
   /// Appends a copy of the bytes.
   package mutating func append(span: Span<UInt8>) {
-    append(addingCapacity: span.count) { $0.append(span: span) }
+    unsafe span.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
   }
 
   /// Appends a text of the program's own.
   package mutating func append(static text: StaticString) {
-    append(addingCapacity: text.utf8CodeUnitCount) { $0.append(text: text) }
+    text.withUTF8Buffer { unsafe append(contentsOf: $0) }
   }
 
   /// Appends the text's UTF-8.
