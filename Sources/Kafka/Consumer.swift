@@ -34,6 +34,7 @@ package final class Consumer {
   /// Versions before 2.3 stop the process (a failed assertion) when a member of a cooperative group is freed before its
   /// first assignment.
   private var cannotBeFreed: Bool
+  private var fetchWaker: FetchWaker?
   /// Where a batch of messages is put; used again.
   private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
@@ -73,6 +74,7 @@ package final class Consumer {
       throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, subject: .group(group))
     }
     unsafe self.records = records
+    fetchWaker = FetchWaker.isNeeded ? FetchWaker(client: client) : nil
     if let own = unsafe rd_kafka_queue_get_consumer(client.handle) {
       unsafe rd_kafka_queue_forward(own, client.queue)
       // The reference must go before the consumer is closed.
@@ -84,6 +86,7 @@ package final class Consumer {
   /// Leaves the group silently if `close` was not brought to its end; the group then waits for the session timeout.
   deinit {
     if cannotBeFreed { abandon() }
+    fetchWaker?.finish()
     topics.release()
     unsafe rd_kafka_queue_destroy(records)
     client.destroy(skippingConsumerClose: true)
@@ -93,6 +96,8 @@ package final class Consumer {
   /// as long as the session timeout; after this call it is not freed at all. Nothing else may be called afterwards.
   package func abandon() {
     unsafe rd_kafka_queue_io_event_enable(records, -1, nil, 0)
+    // Its thread, if there is one, keeps what it needs, and is waited for by nobody.
+    fetchWaker = nil
     client.abandon()
   }
 
@@ -130,6 +135,7 @@ package final class Consumer {
       unsafe rd_kafka_consume_batch_queue(records, 0, $0.baseAddress, limit)
     }
     isDrained = count < limit
+    fetchWaker?.left(isDrained ? 0 : Int(unsafe rd_kafka_queue_length(records)))
     var news: ConsumerEvent?
     for index in 0..<max(0, count) {
       guard let message = unsafe scratch[index] else { continue }

@@ -1,15 +1,5 @@
 /// Appending to byte buffers without temporary strings or arrays.
 extension Array where Element == UInt8 {
-  /// Appends a copy of the bytes.
-  package mutating func append(span: Span<UInt8>) {
-    unsafe span.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
-  }
-
-  /// Appends a text of the program's own.
-  package mutating func append(static text: StaticString) {
-    text.withUTF8Buffer { unsafe append(contentsOf: $0) }
-  }
-
   /// Appends the text's UTF-8.
   package mutating func append(text: String) {
     append(contentsOf: text.utf8)

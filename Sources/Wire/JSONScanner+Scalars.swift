@@ -29,7 +29,7 @@ extension JSONScanner {
     var at = position
     var hasEscapes = false
     while true {
-      at = UTF8Text.firstSpecial(in: bytes, from: at)
+      at = bytes.firstSpecial(from: at)
       guard at < bytes.count else { throw atEnd }
       let byte = bytes[at]
       if byte == 0x22 {

@@ -94,7 +94,7 @@ package struct JSONWriter: Sendable {
   /// A string from bytes that should be UTF-8.
   package mutating func string(_ text: Span<UInt8>) {
     separate()
-    guard UTF8Text.firstSpecial(in: text, from: 0) == text.count else {
+    guard text.firstSpecial(from: 0) == text.count else {
       bytes.append(0x22)
       bytes.append(jsonEscaped: text)
       bytes.append(0x22)
@@ -186,11 +186,11 @@ extension Array where Element == UInt8 {
   package mutating func append(jsonEscaped text: Span<UInt8>) {
     // Everything from `plain` to `at` can be copied as it is.
     var plain = 0
-    var at = UTF8Text.firstSpecial(in: text, from: 0)
+    var at = text.firstSpecial(from: 0)
     while at < text.count {
       let byte = text[at]
       if UTF8Text.isPlain(byte) {
-        at = UTF8Text.firstSpecial(in: text, from: at)
+        at = text.firstSpecial(from: at)
         continue
       }
       let length = byte < 0x80 ? 0 : UTF8Text.sequenceLength(in: text, at: at)

@@ -86,19 +86,6 @@ package enum UTF8Text {
     byte &- 0x20 < 0x60 && byte != 0x22 && byte != 0x5c
   }
 
-  /// The place of the first byte from `start` on that is not plain; the end if all are.
-  @inline(__always)
-  static func firstSpecial(in bytes: Span<UInt8>, from start: Int) -> Int {
-    var at = start
-    while bytes.count &- at >= 8 {
-      let special = Words.special(bytes.word(at: at))
-      if special != 0 { return at &+ Words.first(special) }
-      at &+= 8
-    }
-    while at < bytes.count, isPlain(bytes[at]) { at &+= 1 }
-    return at
-  }
-
   private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xc0 == 0x80 }
 
   /// The second byte is where overlong forms, surrogates and what lies past U+10FFFF are told from the rest.

@@ -12,6 +12,23 @@ extension Span where Element == UInt8 {
     return unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
   }
 
+  /// The place of the first byte from `start` on that does not stand for itself in a JSON string (see `Words.special`);
+  /// the end if all do.
+  /// - Precondition: `start` is no negative number.
+  func firstSpecial(from start: Int) -> Int {
+    precondition(start >= 0, "a place within")
+    var at = start
+    while count &- at >= 8 {
+      // The loop's condition is the check that `word(at:)` would make once more.
+      let word = unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: at, as: UInt64.self))
+      let special = Words.special(word)
+      if special != 0 { return at &+ Words.first(special) }
+      at &+= 8
+    }
+    while at < count, UTF8Text.isPlain(self[at]) { at &+= 1 }
+    return at
+  }
+
   /// Whether both have the same bytes.
   package func equals(_ other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
@@ -36,6 +53,18 @@ extension Span where Element == UInt8 {
   package func spells(static text: StaticString) -> Bool {
     guard count == text.utf8CodeUnitCount else { return false }
     return text.withUTF8Buffer { unsafe equals(Span(_unsafeElements: $0)) }
+  }
+}
+
+extension Array where Element == UInt8 {
+  /// Appends a copy of the bytes.
+  package mutating func append(span: Span<UInt8>) {
+    unsafe span.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
+  }
+
+  /// Appends a text of the program's own.
+  package mutating func append(static text: StaticString) {
+    text.withUTF8Buffer { unsafe append(contentsOf: $0) }
   }
 }
 

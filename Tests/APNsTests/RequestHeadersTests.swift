@@ -19,6 +19,12 @@ private struct Collector: HeaderSink {
       Field(name: name.description, value: String(decoding: bytes, as: UTF8.self), neverIndexed: neverIndexed))
   }
 
+  mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void) {
+    var bytes: [UInt8] = []
+    value(&bytes)
+    add(name: name, value: bytes.span, neverIndexed: neverIndexed)
+  }
+
   subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 }
 
