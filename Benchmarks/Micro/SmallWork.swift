@@ -29,7 +29,7 @@ enum SmallWork {
     for _ in 0..<3 {
       let shard = registry.makeShard()
       for app in 0..<options.apps {
-        shard.add(.notifications(.delivered), app: AppIndex(Int32(app)), 1 + app)
+        shard.add(.notifications(.delivered, .alert), app: AppIndex(Int32(app)), 1 + app)
         shard.add(.attempts, app: AppIndex(Int32(app)), 1 + app)
       }
     }
@@ -39,7 +39,7 @@ enum SmallWork {
       })
     return { count in
       var digest = 0
-      for _ in 0..<count { digest &+= PrometheusText.render(registry.snapshot(), process: nil).count }
+      for _ in 0..<count { digest &+= PrometheusText.render(registry.snapshot(), health: nil, process: nil, as: .prometheus).count }
       return digest
     }
   }

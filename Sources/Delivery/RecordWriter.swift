@@ -35,7 +35,7 @@ struct RecordWriter {
     writer.beginObject()
     guard output.cloudEvents == .structured, let event else { return }
     attributes(of: event, dataContentType: OutputForm.jsonType)
-    writer.key("data")
+    writer.key(static: "data")
     writer.beginObject()
   }
 
@@ -64,7 +64,10 @@ struct RecordWriter {
   }
 
   private mutating func attributes(of event: OutputEvent, dataContentType: String) {
-    for attribute in event.attributes { text(attribute.name, attribute.value) }
+    for attribute in event.attributes {
+      writer.key(attribute.name)
+      writer.string(attribute.value)
+    }
     text("datacontenttype", dataContentType)
   }
 
@@ -72,7 +75,7 @@ struct RecordWriter {
 
   /// The caller's id or, where there is none, the text of the `apns-id` that was derived.
   mutating func id(of subject: ResultSubject) {
-    writer.key("id")
+    writer.key(static: "id")
     if let id = subject.id {
       writer.string(subject.notification.storage.span.extracting(id.indices))
     } else {
@@ -81,7 +84,7 @@ struct RecordWriter {
   }
 
   mutating func app(of subject: ResultSubject, _ apps: borrowing AppTable) {
-    writer.key("app")
+    writer.key(static: "app")
     if let app = subject.app {
       writer.string(apps.name(of: app).span)
     } else if let name = subject.appName {
@@ -99,12 +102,12 @@ struct RecordWriter {
   }
 
   mutating func apnsID(of subject: ResultSubject) {
-    writer.key("apns_id")
+    writer.key(static: "apns_id")
     if subject.app == nil { writer.null() } else { writer.string(subject.notification.apnsID) }
   }
 
   mutating func topic(of subject: ResultSubject, _ apps: borrowing AppTable) {
-    writer.key("topic")
+    writer.key(static: "topic")
     guard let app = subject.app else {
       writer.null()
       return
@@ -132,7 +135,7 @@ struct RecordWriter {
   }
 
   mutating func source(_ source: Source, _ topic: String) {
-    writer.key("source")
+    writer.key(static: "source")
     writer.beginObject()
     text("topic", topic)
     integer("partition", Int64(source.partition.partition))
@@ -142,23 +145,23 @@ struct RecordWriter {
   }
 
   mutating func text(_ key: StaticString, _ text: String?) {
-    writer.key(key)
+    writer.key(static: key)
     if let text { writer.string(text) } else { writer.null() }
   }
 
   mutating func boolean(_ key: StaticString, _ value: Bool) {
-    writer.key(key)
+    writer.key(static: key)
     writer.bool(value)
   }
 
   mutating func integer(_ key: StaticString, _ value: Int64?) {
-    writer.key(key)
+    writer.key(static: key)
     if let value { writer.integer(value) } else { writer.null() }
   }
 
   /// An empty range has no value: null.
   mutating func bytes(_ key: StaticString, _ range: ByteRange, of subject: ResultSubject) {
-    writer.key(key)
+    writer.key(static: key)
     if range.isEmpty {
       writer.null()
     } else {

@@ -1,6 +1,5 @@
 import CRdKafka
 import Glibc
-import Synchronization
 
 /// Has the library fetch again in time, in versions that forget to.
 ///
@@ -12,15 +11,14 @@ import Synchronization
 ///
 /// The library has no call that asks without waiting, so a short-lived thread waits, one at a time.
 ///
-/// `@unchecked Sendable` holds: the library's handle may be used from any thread, the flag is atomic, and the rest is
-/// the consumer's thread's alone.
+/// `@unchecked Sendable` holds: the thread uses the library's handle alone, which any thread may, and all else is the
+/// consumer's thread's.
 final class FetchWaker: @unchecked Sendable {
   /// A request that is not answered within the timeout would cost the connection, so it is a long one.
   private static let timeout: Int32 = 10_000
 
   private let client: KafkaClient
   private var level = FetchLevel()
-  private let isAsking = Atomic(false)
   private var thread: pthread_t?
 
   init(client: KafkaClient) { self.client = client }
@@ -30,9 +28,12 @@ final class FetchWaker: @unchecked Sendable {
 
   /// To be told after each poll how many records are left.
   func left(_ count: Int) {
-    guard level.mustWake(left: count), !isAsking.load(ordering: .acquiring) else { return }
-    finish()
-    isAsking.store(true, ordering: .relaxed)
+    guard level.mustWake(left: count) else { return }
+    if let thread {
+      // It asks still: that is one wake-up already.
+      guard unsafe pthread_tryjoin_np(thread, nil) == 0 else { return }
+      self.thread = nil
+    }
     let retained = unsafe Unmanaged.passRetained(self)
     var started = pthread_t()
     let status = unsafe pthread_create(
@@ -46,7 +47,6 @@ final class FetchWaker: @unchecked Sendable {
       thread = started
     } else {
       unsafe retained.release()
-      isAsking.store(false, ordering: .releasing)
     }
   }
 
@@ -59,13 +59,13 @@ final class FetchWaker: @unchecked Sendable {
 
   private func ask() {
     var assigned: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
-    if unsafe rd_kafka_assignment(client.handle, &assigned) == RD_KAFKA_RESP_ERR_NO_ERROR, let assigned = unsafe assigned {
-      // The timestamp -1 asks for the end of each partition.
-      for index in 0..<Int(unsafe assigned.pointee.cnt) { unsafe assigned.pointee.elems[index].offset = -1 }
-      if unsafe assigned.pointee.cnt > 0 { _ = unsafe rd_kafka_offsets_for_times(client.handle, assigned, Self.timeout) }
-      unsafe rd_kafka_topic_partition_list_destroy(assigned)
-    }
-    isAsking.store(false, ordering: .releasing)
+    guard unsafe rd_kafka_assignment(client.handle, &assigned) == RD_KAFKA_RESP_ERR_NO_ERROR,
+      let assigned = unsafe assigned
+    else { return }
+    defer { unsafe rd_kafka_topic_partition_list_destroy(assigned) }
+    // The timestamp -1 asks for the end of each partition.
+    for index in 0..<Int(unsafe assigned.pointee.cnt) { unsafe assigned.pointee.elems[index].offset = -1 }
+    if unsafe assigned.pointee.cnt > 0 { _ = unsafe rd_kafka_offsets_for_times(client.handle, assigned, Self.timeout) }
   }
 }
 

@@ -30,7 +30,7 @@ extension Journal.Counts {
       ("uncounted_identifiers", uncountedIdentifiers),
     ]
     for (name, number) in numbers {
-      writer.key(escaping: name)
+      writer.key(name)
       writer.integer(number)
     }
     write("by_status", byStatus.map { ("\($0.key)", $0.value) }, to: &writer)
@@ -39,10 +39,10 @@ extension Journal.Counts {
   }
 
   private func write(_ name: String, _ entries: [(String, Int)], to writer: inout JSONWriter) {
-    writer.key(escaping: name)
+    writer.key(name)
     writer.beginObject()
     for (key, number) in entries.sorted(by: { $0.0 < $1.0 }) {
-      writer.key(escaping: key)
+      writer.key(key)
       writer.integer(number)
     }
     writer.endObject()

@@ -58,7 +58,7 @@ package struct JSONWriter: Sendable {
   package mutating func endArray() { end(0x5d) }
 
   /// The key of the value that comes next: a name of the program's own, in which nothing needs an escape.
-  package mutating func key(_ name: StaticString) {
+  package mutating func key(static name: StaticString) {
     let comma = needsComma
     bytes.append(addingCapacity: name.utf8CodeUnitCount + 4) { output in
       if comma { output.append(0x2c) }
@@ -71,16 +71,9 @@ package struct JSONWriter: Sendable {
   }
 
   /// The key of the value that comes next: any text.
-  package mutating func key(escaping name: String) {
+  package mutating func key(_ name: String) {
     string(name)
     bytes.append(0x3a)
-    needsComma = false
-  }
-
-  /// Keys with all the punctuation before and behind them, for a document whose shape never changes: what is written
-  /// next is taken for the value of the last one.
-  package mutating func literal(_ json: StaticString) {
-    bytes.append(static: json)
     needsComma = false
   }
 

@@ -166,9 +166,9 @@ enum Words {
   static func decimalDigits(_ value: UInt32) -> UInt64 {
     // Halves of four digits, then pairs, then digits; a division by a constant is a multiplication and a shift.
     let fours = UInt64(value / 10_000) | UInt64(value % 10_000) << 32
-    let hundreds = (fours &* 10_486 >> 20) & 0x0000_007f_0000_007f
+    let hundreds = ((fours &* 10_486) >> 20) & 0x0000_007f_0000_007f
     let pairs = hundreds | (fours &- hundreds &* 100) << 16
-    let tens = (pairs &* 103 >> 10) & 0x000f_000f_000f_000f
+    let tens = ((pairs &* 103) >> 10) & 0x000f_000f_000f_000f
     return (tens | (pairs &- tens &* 10) << 8) &+ 0x3030_3030_3030_3030
   }
 

@@ -177,7 +177,7 @@ struct CheckReport {
   private static func write(_ problem: ConfigurationProblem, to writer: inout JSONWriter) {
     func text(_ key: String, _ value: String?) {
       guard let value else { return }
-      writer.key(escaping: key)
+      writer.key(key)
       writer.string(value)
     }
     writer.beginObject()

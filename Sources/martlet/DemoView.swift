@@ -134,7 +134,7 @@ struct DemoSummary {
     var writer = JSONWriter()
     writer.beginObject()
     for row in rows {
-      writer.key(escaping: row.name)
+      writer.key(row.name)
       writer.integer(row.value)
     }
     writer.key("milliseconds")

@@ -26,10 +26,11 @@ import Testing
   }
 
   @Test func theFirstOfSeveralSpecialBytesIsFound() {
+    let choice: [UInt8] = [0x61, 0x61, 0x61, 0x22, 0x1f, 0x20, 0x21, 0x5b, 0x5c, 0x7f, 0x80, 0xa2, 0xdc, 0xff]
     var random = SeededRandom(seed: 3)
     for _ in 0..<20_000 {
-      let bytes = (0..<24).map { _ in [0x61, 0x61, 0x61, 0x22, 0x1f, 0x20, 0x21, 0x5b, 0x5c, 0x7f, 0x80, 0xa2, 0xdc, 0xff][random.next(upperBound: 14 as UInt64)] as UInt8 }
-      let start = Int(random.next(upperBound: 24 as UInt64))
+      let bytes = (0..<24).map { _ in choice[random.uniform(below: choice.count)] }
+      let start = random.uniform(below: 24)
       let expected = bytes[start...].firstIndex { $0 < 0x20 || $0 == 0x22 || $0 == 0x5c || $0 >= 0x80 } ?? bytes.count
       if bytes.span.firstSpecial(from: start) != expected { Issue.record("\(bytes) from \(start)") }
     }
@@ -57,21 +58,23 @@ import Testing
   @Test func equalBytesAreEqualAndOthersAreNot() {
     for length in 0..<20 {
       let bytes = (0..<length).map { UInt8($0) }
-      #expect(bytes.span.equals(bytes.span))
-      #expect(!bytes.span.equals((bytes + [0]).span))
+      #expect(areEqual(bytes, bytes))
+      #expect(!areEqual(bytes, bytes + [0]))
       for place in 0..<length {
         var other = bytes
         other[place] ^= 0x80
-        #expect(!bytes.span.equals(other.span))
+        #expect(!areEqual(bytes, other))
       }
     }
   }
 
-  @Test func aTextIsSpelled() {
-    let bytes = Array("collapse_id".utf8)
-    #expect(bytes.span.spells("collapse_id") && bytes.span.spells(static: "collapse_id"))
-    #expect(!bytes.span.spells("collapse_ix") && !bytes.span.spells(static: "collapse_ix"))
-    #expect(!bytes.span.spells("collapse_i") && !bytes.span.spells(static: "collapse_id_"))
+  private func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool { left.span.equals(right.span) }
+
+  @Test(arguments: [("collapse_id", true), ("collapse_ix", false), ("collapse_i", false), ("collapse_id_", false)])
+  func aTextIsSpelled(text: String, isSame: Bool) {
+    let bytes = Array(text.utf8)
+    let spellings = [bytes.span.spells("collapse_id"), bytes.span.spells(static: "collapse_id")]
+    #expect(spellings == [isSame, isSame])
   }
 
   @Test func decimalDigitsAreThoseOfTheNumber() {

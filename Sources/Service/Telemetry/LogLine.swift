@@ -43,7 +43,7 @@ struct LogLine {
     writer.key("message")
     writer.string(message)
     for field in fields {
-      writer.key(escaping: field.name)
+      writer.key(field.name)
       switch field.value {
       case .text(let text): writer.string(text)
       case .integer(let number): writer.integer(number)
