@@ -21,7 +21,8 @@ struct Micro {
     let digest = run(options.count)
     let span = clock.now - start
     let nanoseconds = span.components.seconds * 1_000_000_000 + span.components.attoseconds / 1_000_000_000
-    print("\(options.workload): \(options.count) times, \(nanoseconds / Int64(max(options.count, 1))) ns each, digest \(digest)")
+    let each = nanoseconds / Int64(max(options.count, 1))
+    print("\(options.workload): \(options.count) times, \(each) ns each, digest \(digest)")
   }
 
   /// Each makes its preparations and gives back what runs it `count` times. That returns a number which depends on all

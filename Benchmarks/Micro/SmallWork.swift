@@ -39,7 +39,10 @@ enum SmallWork {
       })
     return { count in
       var digest = 0
-      for _ in 0..<count { digest &+= PrometheusText.render(registry.snapshot(), health: nil, process: nil, as: .prometheus).count }
+      for _ in 0..<count {
+        let snapshot = registry.snapshot()
+        digest &+= PrometheusText.render(snapshot, health: nil, process: nil, as: .prometheus).count
+      }
       return digest
     }
   }

@@ -25,4 +25,8 @@ static inline rd_kafka_resp_err_t martlet_produce(rd_kafka_t *client, rd_kafka_t
                            RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
 }
 
+/* glibc has it, but shows it only with _GNU_SOURCE, which the C library's module is built without. */
+#include <pthread.h>
+int pthread_tryjoin_np(pthread_t thread, void **value);
+
 #endif

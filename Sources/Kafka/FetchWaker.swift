@@ -31,7 +31,7 @@ final class FetchWaker: @unchecked Sendable {
     guard level.mustWake(left: count) else { return }
     if let thread {
       // It asks still: that is one wake-up already.
-      guard unsafe pthread_tryjoin_np(thread, nil) == 0 else { return }
+      guard pthread_tryjoin_np(thread, nil) == 0 else { return }
       self.thread = nil
     }
     let retained = unsafe Unmanaged.passRetained(self)

@@ -90,7 +90,8 @@ extension OutputSpan where Element == UInt8 {
   mutating func append(word: UInt64, length: Int = 8) {
     precondition(freeCapacity >= 8 && length >= 0 && length <= 8, "a word fits")
     unsafe withUnsafeMutableBufferPointer { target, count in
-      unsafe UnsafeMutableRawBufferPointer(target).storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
+      let bytes = UnsafeMutableRawBufferPointer(target)
+      unsafe bytes.storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
       count += length
     }
   }
