@@ -31,6 +31,14 @@ SPDX = {
     "lgpl-2.0+": "LGPL-2.0-or-later",
     "lgpl-3+": "LGPL-3.0-or-later",
 }
+#: By source package: those whose copyright file tells it in prose.
+IN_PROSE = {
+    "glibc": "LGPL-2.1-or-later",
+    "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1",
+    "gcc-14": "GPL-3.0-or-later WITH GCC-exception-3.1",
+}
+#: Libraries of Swift's own: linked in, or beside the toolchain for a program of this machine.
+SWIFT = re.compile(r"lib(swift|_?Foundation|dispatch|BlocksRuntime)")
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "martlet.sbom")
 
 
@@ -41,6 +49,12 @@ def output_of(*command: object) -> str:
 def needed(file: Path) -> list[str]:
     """The libraries that a program or library asks the loader for."""
     return re.findall(r"\(NEEDED\).*\[(.+)\]", output_of("readelf", "--dynamic", file))
+
+
+def runpath(program: Path) -> list[Path]:
+    """Where the program has the loader look first."""
+    found = re.findall(r"\(RU?N?PATH\).*\[(.+)\]", output_of("readelf", "--dynamic", program))
+    return [Path(part) for each in found for part in each.split(":") if part.startswith("/")]
 
 
 def digest(file: Path) -> str:
@@ -66,6 +80,20 @@ class System:
         self.root = root
         release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', (root / "etc/os-release").read_text(), re.MULTILINE))
         self.distribution = f"{release['ID']}-{release['VERSION_ID']}"
+        database = root / "var/lib/dpkg"
+        #: Path of a library to the package that owns it.
+        self._owners = {
+            line: file.stem.partition(":")[0]
+            for file in database.glob("info/*.list")
+            for line in file.read_text().splitlines()
+            if ".so" in line
+        }
+        status = (database / "status").read_text() if (database / "status").exists() else ""
+        self._fields = {}
+        for paragraph in status.split("\n\n"):
+            fields = dict(re.findall(r"^(Package|Version|Architecture|Source): (\S+)", paragraph, re.MULTILINE))
+            if fields:
+                self._fields[fields["Package"]] = fields
 
     def find(self, library: str) -> Path:
         for directory in sorted(self.root.glob("usr/lib/*-linux-gnu*")):
@@ -75,22 +103,17 @@ class System:
 
     def package(self, file: Path) -> Package:
         inside = "/" + str(file.relative_to(self.root.resolve()))
-        database = f"--admindir={self.root / 'var/lib/dpkg'}"
         # With a merged /usr, packages may still own the path without it.
         for path in (inside, inside.removeprefix("/usr")):
-            owner = subprocess.run(
-                ["dpkg-query", database, "--search", path], capture_output=True, text=True, check=False
-            ).stdout.partition(": ")[0]
-            if owner:
-                fields = output_of(
-                    "dpkg-query", database, "--show",
-                    "--showformat=${Package}\t${Version}\t${Architecture}\t${source:Package}", owner,
-                ).split("\t")  # fmt: skip
-                return Package(*fields)
+            if name := self._owners.get(path):
+                fields = self._fields[name]
+                return Package(name, fields["Version"], fields["Architecture"], fields.get("Source", name))
         raise SystemExit(f"sbom: no package owns {inside}")
 
-    def licences(self, package: str) -> list[dict]:
-        path = self.root / "usr/share/doc" / package / "copyright"
+    def licences(self, package: Package) -> list[dict]:
+        if expression := IN_PROSE.get(package.source):
+            return [{"expression": expression}]
+        path = self.root / "usr/share/doc" / package.name / "copyright"
         text = path.read_text(errors="replace") if path.exists() else ""
         names = sorted({name.strip() for name in re.findall(r"^License: *(\S.*)$", text, re.MULTILINE)}, key=str.lower)
         # A machine-readable file says under which licences the whole is: in its first paragraph about files.
@@ -119,7 +142,14 @@ def gather(program: Path, system: System) -> tuple[dict[str, Package], set[str]]
         package.needs |= {visit(each) for each in needed(file)} - {package.name}
         return package.name
 
-    return packages, {visit(each) for each in needed(program)}
+    # Beside the toolchain Swift's own libraries have needs too; those of Debian's among them count as the program's.
+    asked, left = set(), [program]
+    while left:
+        for each in needed(left.pop()):
+            if each not in asked:
+                asked.add(each)
+                left += [place / each for place in runpath(program) if SWIFT.match(each) and (place / each).exists()]
+    return packages, {visit(each) for each in asked if not SWIFT.match(each)}
 
 
 def toolchain() -> str:
@@ -132,8 +162,6 @@ def toolchain() -> str:
 
 def bill(program: Path, system: System, version: str, swift: str) -> dict:
     packages, direct = gather(program, system)
-    if any(name.startswith("libswift") for name in needed(program)):
-        raise SystemExit(f"sbom: {program} loads Swift's libraries; build it with scripts/build-program")
     martlet = f"pkg:generic/martlet@{version}"
     runtime = f"pkg:generic/swift-runtime@{swift}"
 
@@ -147,7 +175,9 @@ def bill(program: Path, system: System, version: str, swift: str) -> dict:
             "bom-ref": runtime,
             "name": "swift-runtime",
             "version": swift,
-            "description": "Swift's standard library and FoundationEssentials, linked into the program",
+            "description": "Swift's standard library and FoundationEssentials, "
+            + ("loaded by" if any(SWIFT.match(each) for each in needed(program)) else "linked into")
+            + " the program",
             "licenses": [{"expression": "Apache-2.0 WITH Swift-exception"}],
             "purl": runtime,
         }
@@ -158,7 +188,7 @@ def bill(program: Path, system: System, version: str, swift: str) -> dict:
             "bom-ref": purl(package),
             "name": package.name,
             "version": package.version,
-            "licenses": system.licences(package.name),
+            "licenses": system.licences(package),
             "purl": purl(package),
             "properties": [
                 {"name": "martlet:source-package", "value": package.source},
