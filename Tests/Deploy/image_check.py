@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -196,6 +197,8 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         for file in (program, symbols):
             shutil.copy2(file, out)
+        with (out / "sbom.json").open("w") as bill:
+            run(sys.executable, ROOT / "deploy/sbom.py", program, "--root", mounts.work / "final/root", stdout=bill)
         names = sorted(weigh(mounts.layer("final")).items())
         (out / "image-files.txt").write_text("".join(f"{size:12} /{name}\n" for name, size in names))
 
@@ -203,6 +206,8 @@ def main() -> None:
         places = mounts.work / "places"
         for place in ("etc/martlet", "secrets"):
             (places / place).mkdir(parents=True)
+        # As an engine gives every container.
+        (places / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
         # No upper layer: nothing can be written, not even by root.
         root = mounts.overlay("run", places, mounts.layer("final"), lowest, writable=False)
         user, group = final.last("USER").text.split(":")
