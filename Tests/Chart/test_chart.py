@@ -18,7 +18,7 @@ import chart_docs
 import schemas
 import standins
 from chart_docs import CHART, ROOT
-from processes import find_binary
+from processes import MockKafka, find_binary
 from rendering import MATRIX, NAMESPACE, Rendered, chart, rendered, replaced, strings, values
 
 KUBERNETES = ["1.25", "1.28", "1.31", "1.34", "1.37"]
@@ -504,6 +504,24 @@ def test_another_set_of_topics_is_another_job():
     assert name() != name(topics__partitions={"push.requests": 64})
     assert name() != name(image__tag="9.9.9")
     assert name() != name(config__kafka__brokers="other:9092")
+
+
+def test_the_program_takes_the_words_of_the_job(tmp_path):
+    made = rendered("statefulset")
+    (container,) = made.one("Job")["spec"]["template"]["spec"]["containers"]
+    file = tmp_path / "martlet.json5"
+    config = replaced(made.config, lambda text: str(tmp_path / text.lstrip("/")) if text.startswith("/") else text)
+    standins.write(tmp_path / "secrets/shop/AuthKey.p8")
+    with MockKafka(find_binary(), {"other": 1}, tmp_path / "kafka.log") as kafka:
+        config["kafka"]["brokers"] = kafka.bootstrap
+        file.write_text(json.dumps(config))
+        words = [str(file) if word.endswith(".json5") else word for word in container["args"]]
+        tried = subprocess.run(
+            [find_binary(), *words, "--dry-run", "--json"], env={"POD_NAME": "demo-martlet-0"}, capture_output=True,
+            text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert '"push.requests"' in tried.stdout
 
 
 # Availability and scaling
