@@ -17,6 +17,7 @@ WORKDIR /source
 COPY Package.swift ./
 COPY Sources ./Sources
 COPY Tests ./Tests
+COPY Benchmarks/Micro ./Benchmarks/Micro
 COPY scripts/build-program ./scripts/build-program
 
 RUN ["scripts/build-program", "/out"]

@@ -56,11 +56,23 @@ def test_the_builder_sees_what_it_copies_and_little_else():
     ).stdout.splitlines()  # fmt: skip
     seen = dockerfile.context(ROOT, listed)
     assert {"Package.swift", "Sources/martlet/main.swift", "scripts/build-program"} <= set(seen)
-    assert {name.split("/")[0] for name in seen} == {"Package.swift", "Sources", "Tests", "scripts"}
+    assert {name.split("/")[0] for name in seen} == {"Package.swift", "Sources", "Tests", "Benchmarks", "scripts"}
     assert not [name for name in seen if name.endswith(".py")]
     copied = [source for each in BUILD.all("COPY") for source in each.words[:-1]]
     for name in seen:
         assert any(name == source or name.startswith(f"{source}/") for source in copied), f"{name} is not used"
+
+
+def test_every_directory_of_the_package_is_copied():
+    """SwiftPM refuses a package of whose targets one has no directory, whatever is built."""
+    package = (ROOT / "Package.swift").read_text(encoding="utf-8")
+    copied = [source for each in BUILD.all("COPY") for source in each.words[:-1]]
+    named = re.findall(r'path: "([^"]+)"', package)
+    assert named
+    reproduce = (ROOT / "scripts/reproduce").read_text(encoding="utf-8")
+    for path in ["Sources", "Tests", *named]:
+        assert any(path == source or path.startswith(f"{source}/") for source in copied), path
+        assert any(path == source or path.startswith(f"{source}/") for source in reproduce.split()), path
 
 
 def test_what_is_copied_from_a_stage_is_what_the_build_makes():
