@@ -374,7 +374,10 @@ def report(load: Load, beside: Side, alone: Side, found: list[Slowdown]) -> dict
             "processor_seconds": round(side.processor_seconds, 1),
             "descriptors": [side.samples[len(side.samples) // 4][1], side.samples[-1][1]],
             "descriptors_grown": descriptors,
-            "memory_mib": [round(side.samples[index][2] / 1048576, 1) for index in (len(side.samples) // 4, -1)],
+            # Ten times in the run, at its end last.
+            "memory_mib": [
+                round(side.samples[len(side.samples) * tenth // 10 - 1][2] / 1048576, 1) for tenth in range(1, 11)
+            ],
             "memory_grown_mib": round(memory, 1),
             "faults_of_the_look_alike": {name: side.seen[name] for name in ("resets", "silences", "goaways_sent")},
             "faults_in_the_books": side.faults,

@@ -9,7 +9,7 @@ from processes import find_binary, free_port
 
 USAGE, DATA, CONFIGURATION = 64, 65, 78
 COMMANDS = [
-    "run", "demo", "send", "check", "topics", "health", "produce", "results", "invalid-tokens", "mock-apns",
+    "run", "demo", "send", "channels", "check", "topics", "health", "produce", "results", "invalid-tokens", "mock-apns",
     "mock-kafka",
 ]  # fmt: skip
 
