@@ -141,6 +141,18 @@ def test_what_cannot_be_reached_is_said(world):
     assert "certificate refused" in ended.stdout
 
 
+def test_silence_is_not_waited_for_for_ever(world):
+    world.key()
+    world.server.answer(TOKEN, Answer(silent=True), Answer(200))
+    ended = by_key(world, "--alert", "x", "--token", TOKEN, "--timeout", "1s", "--attempts", "1")
+    assert ended.returncode == UNAVAILABLE
+    assert "APNs did not answer in time; it may have taken it" in ended.stdout
+    world.server.answer(TOKEN, Answer(silent=True), Answer(200))
+    ended = by_key(world, "--alert", "x", "--token", TOKEN, "--timeout", "2s", "--json")
+    assert ended.returncode == 0, (ended.stdout, ended.stderr)
+    assert answers(ended)[0]["attempts"] == 2
+
+
 def test_verbose_shows_everything_but_secrets(world):
     ended = by_key(world, "--alert", "secret words", "--token", TOKEN, "-v")
     assert ended.returncode == 0, ended.stderr
