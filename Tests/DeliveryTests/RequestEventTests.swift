@@ -1,5 +1,6 @@
 import APNs
 import Delivery
+import TestSupport
 import Testing
 import Wire
 
@@ -154,5 +155,25 @@ import Wire
       return
     }
     #expect(request.text(request.id) == "e-2")
+  }
+
+  @Test(arguments: [1, 2])
+  func `no mutation of an event traps, and what passes keeps the contract`(_ seed: UInt64) {
+    var documents = JSONDocuments(seed: seed)
+    let base64 = Base64.encode(Self.data.utf8.span)
+    let wholes = [
+      Array(Self.envelope().utf8), Array(Self.envelope(["data": nil, "data_base64": "\"\(base64)\""]).utf8),
+    ]
+    var accepted = 0
+    for round in 0..<4000 {
+      let value = documents.mutated(wholes[round % 2])
+      let bench = DecoderBench()
+      guard let request = bench.request(.sample(bytes: value, headers: Self.structured)) else { continue }
+      accepted += 1
+      let payload = Bytes(request.notification.storage, request.notification.payload)
+      #expect((try? JSONScanner.document(payload.span).kind) == .object)
+      #expect(request.notification.token.count % 2 == 0)
+    }
+    #expect(accepted > 50)
   }
 }

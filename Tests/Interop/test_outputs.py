@@ -1,17 +1,21 @@
 """Results and events in every form that `output` offers, read by other people's libraries."""
 
+import random
+import time
 import uuid
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from cloudevents.core.v1.event import CloudEvent
+from google.protobuf import unknown_fields
 from google.protobuf.json_format import MessageToDict
 
 import forms
 from apns_standin import Answer
 from contract import schema
 from kafka_io import Incoming, Outgoing
+from payloads import nasty
 from world import as_record, device_token, request
 
 KEYS = {"result": "push.results", "invalid-token": "push.invalid-tokens"}
@@ -124,8 +128,6 @@ def test_plain_json_has_no_headers_of_its_own(world):
 
 def test_payload_bytes_of_protobuf_are_untouched(world):
     """Payloads that a careless service changes, in the form that has them as bytes."""
-    from payloads import nasty
-
     world.martlet().wait_ready()
     payloads = nasty(60)
     records = []
@@ -137,6 +139,73 @@ def test_payload_bytes_of_protobuf_are_untouched(world):
     assert {record.json["status"] for record in results} == {"delivered"}
     bodies = {seen.token: seen.body for seen in world.server.seen}
     assert [bodies[device_token(number)] for number in range(len(payloads))] == payloads
+
+
+def mutated(value: bytes, source: random.Random) -> bytes:
+    """With some bytes changed, put in, taken out or doubled, or with the end cut off."""
+    changed = bytearray(value)
+    for _ in range(source.randrange(1, 3)):
+        place = source.randrange(len(changed)) if changed else 0
+        kind = source.randrange(5)
+        if kind == 0 and changed:
+            changed[place] = source.randrange(256)
+        elif kind == 1:
+            changed.insert(place, source.choice([0x00, 0x80, 0xFF, 0x0A, 0x22, source.randrange(256)]))
+        elif kind == 2 and changed:
+            del changed[place]
+        elif kind == 3:
+            changed[place:place] = changed[place : place + source.randrange(6)]
+        else:
+            del changed[place:]
+    return bytes(changed)
+
+
+def test_what_is_accepted_means_what_the_library_reads(world):
+    """Broken messages: whatever the service sends, the Protobuf library reads from the same bytes, and strictly so."""
+    world.martlet().wait_ready()
+    source = random.Random(20_261_130)
+    whole = forms.messages().PushRequest(
+        app="shop-ios", token="ab12cd34", payload=b'{"a":1}', priority=5, expiration=1_790_000_000, collapse_id="c",
+        push_type="alert",
+    )  # fmt: skip
+    values = [whole.SerializeToString()] + [mutated(whole.SerializeToString(), source) for _ in range(1500)]
+    places = world.send([Outgoing(value, headers=forms.PROTOBUF) for value in values])
+    answered: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def enough(_: object) -> bool:
+        world.dead_letters.poll(0.05)
+        for one in [record.json for record in world.results.records]:
+            if one["status"] != "invalid":
+                answered[one["source"]["partition"], one["source"]["offset"]] = one
+        refused = {
+            tuple(int(letter.header(f"martlet-source-{part}") or b"-1") for part in ("partition", "offset"))
+            for letter in world.dead_letters.records
+        }
+        return refused | set(answered) >= set(places)
+
+    world.results.until("an outcome for each", enough)
+    sent = {seen.headers["apns-id"]: seen for seen in world.server.seen}
+    accepted = 0
+    for place, value in zip(places, values, strict=True):
+        if place not in answered:
+            continue
+        accepted += 1
+        message = forms.messages().PushRequest.FromString(value)
+        assert not unknown_fields.UnknownFieldSet(message), value
+        result = answered[place]
+        assert (result["app"], result["push_type"]) == (message.app, message.push_type or "alert")
+        if result["status"] == "expired":
+            assert 0 < message.expiration < time.time()
+            continue
+        seen = sent[result["apns_id"]]
+        assert result["token"] in ([message.token] if message.token else list(message.tokens)), value
+        assert seen.body == message.payload
+        assert seen.headers["apns-priority"] == str(message.priority or 10)
+        assert seen.headers.get("apns-expiration") == (
+            str(message.expiration) if message.HasField("expiration") else None
+        )
+        assert seen.headers.get("apns-collapse-id", "") == message.collapse_id
+    assert 50 < accepted < 1400
 
 
 def test_a_schema_registrys_serializer_is_understood(world):
