@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -95,9 +96,13 @@ def check_program(program: Path, symbols: Path) -> None:
     expect("libswift" not in dynamic, "Swift's libraries are linked in")
     sections = run("readelf", "--sections", "--wide", program, capture_output=True, text=True).stdout
     expect(".symtab" not in sections and ".debug_info" not in sections, "the program is stripped")
-    expect(".gnu_debuglink" in sections, "and names the file with its symbols")
+    ids = [
+        re.search(r"Build ID: (\w{40})", run("readelf", "--notes", file, capture_output=True, text=True).stdout)[1]
+        for file in (program, symbols)
+    ]
+    expect(ids[0] == ids[1], f"the symbols kept aside are those of the program (build id {ids[0]})")
     kept = run("readelf", "--sections", "--wide", symbols, capture_output=True, text=True).stdout
-    expect(".symtab" in kept and ".debug_info" in kept, f"which has them ({symbols.stat().st_size / 1e6:.1f} MB)")
+    expect(".symtab" in kept and ".debug_info" in kept, f"and they are there ({symbols.stat().st_size / 1e6:.1f} MB)")
 
 
 def check_size(layer: Path) -> None:
