@@ -12,8 +12,8 @@ let rules: [SwiftSetting] = [
   .strictMemorySafety(),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: rules)
+func library(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: rules)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -34,7 +34,10 @@ let package = Package(
     library("Delivery", ["APNs", "Wire"]),
     library("Kafka", ["CRdKafka", "Wire"]),
     library("Transport", ["CLinux", "CNGHTTP2", "COpenSSL", "Wire"]),
-    library("Service", ["Delivery", "APNs", "Kafka", "Transport", "Wire"]),
+    library(
+      "Service", ["Delivery", "APNs", "Kafka", "Transport", "Wire"],
+      // The program carries its status page, so that one file is all there is to install.
+      resources: ["html", "css", "js"].map { .embedInCode("Endpoint/Status/Page/page.\($0)") }),
     library("MockAPNs", ["Transport", "APNs", "Wire"]),
     .executableTarget(
       name: "martlet", dependencies: ["Service", "MockAPNs", "Kafka", "Transport", "APNs", "Wire"],

@@ -14,7 +14,8 @@ package enum DeliveryEvent: Sendable {
   case parked(AppIndex)
   /// It was taken up again from there.
   case unparked(AppIndex)
-  case breaker(AppIndex, AppHealth.Change)
+  /// An app cannot be served any more, or can again; with the result that decided it.
+  case breaker(AppIndex, AppHealth.Change, SendResult)
   /// Most of an app's tokens are called bad, or no longer.
   case environment(AppIndex, EnvironmentGuard.Change)
   /// Kafka refused a record for good; `isFinal` when its shortened form was refused too and nothing more can be done.

@@ -95,7 +95,7 @@ extension DeliveryMachine {
       health[index].probeAbandoned()
       change = nil
     }
-    if let change { events.append(.breaker(app, change)) }
+    if let change { events.append(.breaker(app, change, result)) }
   }
 
   private func isRefusal(_ response: Response, refreshes: Int) -> Bool {

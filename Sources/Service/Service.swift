@@ -125,7 +125,8 @@ package final class Service: Sendable {
       settings, loop: loop, lanes: lanes, inbox: inbox, apps: apps, log: log, registry: registry, health: health,
       onEnd: { ending.happened($0) })
     for loop in lanes.map(\.loop) + [loop] { health.watch(loop.name, lastTurn: { loop.lastTurn }) }
-    responder = try EndpointShell.listen(settings.http, on: endpointLoop, registry: registry, health: health)
+    responder = try EndpointShell(registry: registry, health: health, problems: log.problems)
+      .listen(settings.http, on: endpointLoop)
     let expiry = ExpiryReporter(log: log)
     reloader = Reloader(
       running: image, apps: apps, loader: loader,
@@ -136,7 +137,7 @@ package final class Service: Sendable {
     Service.checkExpiry(expiry, on: endpointLoop)
     log.info(
       "started", "the service has started",
-      [.count(settings.apps.count), .host(settings.http.listen.host), .port(endpointPort)])
+      [.count(settings.apps.count)] + endpointFields)
   }
 
   private static func makePipeline(
@@ -177,6 +178,11 @@ package final class Service: Sendable {
 
   /// How long `drain` may take: the drain timeout, then the last results, the last commit and the group's farewell.
   package var longestDrain: Duration { settings.delivery.drainTimeout + .seconds(10) }
+
+  private var endpointFields: [LogField] {
+    if let path = settings.http.listen.path { return [.file(path)] }
+    return [.host(settings.http.listen.host), .port(endpointPort)]
+  }
 
   /// Takes another configuration while traffic flows: apps that are new, changed or gone, and the level of the log.
   ///

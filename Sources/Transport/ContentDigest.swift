@@ -2,7 +2,8 @@ import COpenSSL
 
 /// What tells one content of a file from another without keeping it: SHA-256. Good to compare, and shown to nobody.
 package struct ContentDigest: Hashable, Sendable {
-  private let bytes: [UInt8]
+  /// The 32 bytes of the digest.
+  package let bytes: [UInt8]
 
   package init(of content: [UInt8]) {
     var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))

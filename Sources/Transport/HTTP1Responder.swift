@@ -1,81 +1,14 @@
-package import Wire
-
-/// An answer of `HTTP1Responder`.
-package struct HTTP1Response: Sendable {
-  package var status: UInt16
-  package var contentType: String
-  /// Further header fields. Content-Length, Content-Type, Connection and Date are written by the responder.
-  package var headers: [(name: String, value: String)]
-  /// Left out on the wire when the request was HEAD, but counted in Content-Length.
-  package var body: Bytes
-
-  package init(
-    status: UInt16 = 200, contentType: String = "text/plain; charset=utf-8",
-    headers: [(name: String, value: String)] = [], body: Bytes
-  ) {
-    self.status = status
-    self.contentType = contentType
-    self.headers = headers
-    self.body = body
-  }
-
-  package init(status: UInt16, text: String) {
-    self.init(status: status, body: Bytes(text))
-  }
-
-  /// The plain answer for a status: its phrase and a line end.
-  init(refusing status: UInt16) {
-    self.init(status: status, text: Self.phrase(status) + "\n")
-    if status == 405 { headers.append(("Allow", "GET, HEAD")) }
-    if status == 503 { headers.append(("Retry-After", "1")) }
-  }
-
-  /// The reason phrase of RFC 9110 section 15; empty for a status that has none here.
-  static func phrase(_ status: UInt16) -> String {
-    switch status {
-    case 200: "OK"
-    case 204: "No Content"
-    case 301: "Moved Permanently"
-    case 302: "Found"
-    case 304: "Not Modified"
-    case 307: "Temporary Redirect"
-    case 308: "Permanent Redirect"
-    case 400: "Bad Request"
-    case 403: "Forbidden"
-    case 404: "Not Found"
-    case 405: "Method Not Allowed"
-    case 406: "Not Acceptable"
-    case 408: "Request Timeout"
-    case 413: "Content Too Large"
-    case 414: "URI Too Long"
-    case 431: "Request Header Fields Too Large"
-    case 500: "Internal Server Error"
-    case 503: "Service Unavailable"
-    case 505: "HTTP Version Not Supported"
-    default: ""
-    }
-  }
-
-  /// The head as it goes out. A line end in a field's value becomes a blank: it must not begin a new field.
-  func head(closes: Bool, now: UnixTime) -> String {
-    var text = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
-    text += "Date: \(HTTPDate.text(now))\r\nContent-Type: \(Self.line(contentType))\r\n"
-    if status != 204 { text += "Content-Length: \(body.count)\r\n" }
-    for (name, value) in headers { text += "\(Self.line(name)): \(Self.line(value))\r\n" }
-    if closes { text += "Connection: close\r\n" }
-    return text + "\r\n"
-  }
-
-  private static func line(_ text: String) -> String {
-    let bytes = text.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: " ") : $0 }
-    return String(decoding: bytes, as: UTF8.self)
-  }
-}
+import Wire
 
 /// The bounds of a responder.
 package struct HTTP1Limits: Sendable {
-  /// Connections served at one time; those above are answered 503 and closed.
+  /// Connections served at one time. When there are as many, the one that has kept silent longest makes room; where none
+  /// has for `courtesy`, the new one is answered 503 and closed.
   package var connections = 64
+  /// How long a connection may keep silent before another one may take its place.
+  package var courtesy = Duration.seconds(1)
+  /// Bytes of answers that clients have not taken yet, of all connections together; above it the next answer is 503.
+  package var waitingBytes = 16 << 20
   /// For a client to deliver a request's head, from its first byte (or from the connection's beginning).
   package var headTime = Duration.seconds(10)
   /// How long a connection may rest between two requests.
@@ -88,15 +21,16 @@ package struct HTTP1Limits: Sendable {
 
 /// A small HTTP/1.1 server for scrapes and health checks: GET and HEAD, bounded in every way, on one loop.
 ///
-/// `@unchecked Sendable` holds because its one mutable property is touched on its loop only.
+/// `@unchecked Sendable` holds because its mutable properties are touched on its loop only.
 package final class HTTP1Responder: @unchecked Sendable {
   /// Answers a request at once; runs on the loop, and must not block it.
   package typealias Handler = @Sendable (HTTP1Request) -> HTTP1Response
 
   let limits: HTTP1Limits
   let handler: Handler
-  /// Connections that are served now.
-  fileprivate(set) var served = 0
+  /// Those that are served now.
+  private var connections: [ObjectIdentifier: HTTP1Connection] = [:]
+  var served: Int { connections.count }
   private var listener: Listener?
 
   private init(limits: HTTP1Limits, handler: @escaping Handler) {
@@ -122,6 +56,29 @@ package final class HTTP1Responder: @unchecked Sendable {
 
   /// Stops accepting; open connections end by themselves. From any thread.
   package func close() { listener?.close() }
+
+  /// - Returns: whether the connection is one of those that are served.
+  fileprivate func admit(_ connection: HTTP1Connection, now: Instant) -> Bool {
+    if connections.count >= limits.connections, !makeRoom(now: now) { return false }
+    connections[ObjectIdentifier(connection)] = connection
+    return true
+  }
+
+  fileprivate func leave(_ connection: HTTP1Connection) { connections[ObjectIdentifier(connection)] = nil }
+
+  /// Ends the connection that has kept silent longest, so that whoever only holds connections keeps nobody out.
+  private func makeRoom(now: Instant) -> Bool {
+    let silent = connections.values.filter { $0.silentSince != nil }
+    guard let oldest = silent.min(by: { ($0.silentSince ?? now) < ($1.silentSince ?? now) }),
+      let since = oldest.silentSince, now - since >= limits.courtesy
+    else { return false }
+    leave(oldest)
+    oldest.abort()
+    return true
+  }
+
+  /// Bytes of answers that clients have not taken.
+  var waitingBytes: Int { connections.values.reduce(0) { $0 + $1.waitingBytes } }
 }
 
 /// One connection of a responder; it lives on the loop until the stream is closed.
@@ -137,21 +94,28 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
 
   private let stream: ByteStream
   private let responder: HTTP1Responder?
-  private let isServed: Bool
+  private var isServed = false
   private var parser = HTTP1RequestParser()
   private var phase = Phase.idle
   private var timer: Timer?
   private var isClosing = false
+  private var since: Instant
 
   init(stream: ByteStream, responder: HTTP1Responder?) {
     self.stream = stream
     self.responder = responder
-    if let responder, responder.served < responder.limits.connections {
-      responder.served += 1
-      isServed = true
-    } else {
-      isServed = false
-    }
+    since = stream.loop.now
+    isServed = responder?.admit(self, now: since) ?? false
+  }
+
+  /// Since when it has asked for nothing whole; `nil` while it is given an answer.
+  var silentSince: Instant? { phase == .answer || isClosing ? nil : since }
+  var waitingBytes: Int { stream.bufferedOutput }
+
+  /// Ends at once, without a word.
+  func abort() {
+    isClosing = true
+    stream.abort()
   }
 
   func streamOpened(_ stream: ByteStream) {
@@ -173,7 +137,7 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
 
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) {
     stream.loop.cancel(timer)
-    if isServed { responder?.served -= 1 }
+    responder?.leave(self)
   }
 
   /// Answers what is there, but never more than the output has room for: the rest waits until the client has taken
@@ -192,6 +156,8 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
         return phase == .head ? () : enter(.head)
       case .refused(let status): return answerAndClose(status)
       case .request(let request):
+        since = stream.loop.now
+        guard responder.waitingBytes < responder.limits.waitingBytes else { return answerAndClose(503) }
         answer(responder.handler(request), closes: !request.keepsAlive, omitsBody: request.method == .head)
         if isClosing { return }
       }

@@ -14,6 +14,7 @@ def world(tmp_path, request):
     request.node.stash.setdefault(LOGS, []).append(made)
     yield made
     made.close()
+    assert not made.leaks(), "secrets in a log"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,10 +2,14 @@
 
 import re
 import subprocess
+import urllib.request
 import uuid
 
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics_parser
+
 from apns_standin import Answer
-from processes import Martlet, free_port, parse_metrics
+from processes import ROOT, Martlet, free_port, parse_metrics
 from waiting import until
 from world import as_record, device_token, request
 
@@ -27,6 +31,64 @@ def test_the_metrics_page_is_what_prometheus_wants(world):
     assert text.count("# HELP") == text.count("# TYPE")
     for series in parse_metrics(text):
         assert device_token(7) not in series
+
+
+def test_another_reader_understands_both_formats(world):
+    """The parsers of Prometheus' Python client; that of OpenMetrics is strict."""
+    martlet = world.martlet().wait_ready()
+    world.send([as_record(request(device_token(number))) for number in range(50)])
+    world.results.count(50)
+
+    def scrape(accept: str) -> tuple[str, str]:
+        asked = urllib.request.Request(f"http://127.0.0.1:{martlet.http_port}/metrics", headers={"Accept": accept})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return answer.headers["Content-Type"], answer.read().decode()
+
+    kind, text = scrape("text/plain")
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    plain = {family.name: family for family in parser.text_string_to_metric_families(text)}
+    kind, text = scrape("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    strict = {family.name: family for family in openmetrics_parser.text_string_to_metric_families(text)}
+    # One calls information a gauge with a longer name.
+    assert set(plain) - {"martlet_build_info"} == set(strict) - {"martlet_build"}
+    for name, family in strict.items():
+        assert family.documentation
+        if name.endswith("_seconds"):
+            assert family.unit == "seconds", name
+    sent = strict["martlet_send_to_answer_seconds"].samples
+    assert next(one.value for one in sent if one.name.endswith("_count")) == 50
+    for name in ("martlet_provider_token_issued_timestamp_seconds", "martlet_app_available", "martlet_open_streams"):
+        assert [sample.labels for sample in strict[name].samples if sample.labels["app"] != "unknown"] == [
+            {"app": "shop-ios"}
+        ], name
+
+
+def test_tokens_and_ids_make_no_series(world):
+    """Many tokens over many apps leave as many series as one token of each, and no more than the formula says."""
+    apps = [f"app-{number}" for number in range(40)]
+    for app in apps:
+        world.app(app, f"com.example.{app}")
+    martlet = world.martlet().wait_ready()
+
+    def send(count: int, start: int) -> None:
+        world.send([as_record(request(device_token(start + n), app=apps[n % len(apps)])) for n in range(count)])
+
+    def count() -> int:
+        # Connections come and go, and with them the reasons why.
+        return sum("connections" not in name and "goaways" not in name for name in martlet.metrics())
+
+    send(len(apps), 0)
+    world.results.count(len(apps))
+    first = count()
+    send(8000, 1000)
+    world.results.count(8000 + len(apps), timeout=60)
+    assert count() == first
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    formula = re.search(r"At most: (\d+) × apps \+ partitions \+ (\d+)\.", page)
+    assert formula
+    partitions = sum(world.topics[name] for name in ("push.requests", "push.deferred"))
+    assert len(martlet.metrics()) <= int(formula[1]) * (len(apps) + 1) + partitions + int(formula[2])
 
 
 def test_the_number_of_series_is_bounded(world):

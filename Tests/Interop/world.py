@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import planted
 from apns_standin import APNsStandIn
 from credentials import CertificateAuthority, ServerIdentity, SigningKey, make_signing_key
 from kafka_io import Outgoing, Reader, produce
@@ -29,7 +30,13 @@ def device_token(number: int, digits: int = 64) -> str:
 
 def request(token: str, app: str = DEFAULT_APP, **fields: Any) -> dict[str, Any]:
     """A request in its JSON form, with an id unless one is given (`id=None`: none)."""
-    made = {"id": str(uuid.uuid4()), "app": app, "token": token, "payload": {"aps": {"alert": "Hello"}}, **fields}
+    made = {
+        "id": str(uuid.uuid4()),
+        "app": app,
+        "token": token,
+        "payload": {"aps": {"alert": "Hello"}, "planted": planted.PAYLOAD},
+        **fields,
+    }
     return {name: value for name, value in made.items() if not (name == "id" and value is None)}
 
 
@@ -164,10 +171,14 @@ class World:
         """A service that has been started; with the default app unless the test has made some."""
         if not self.apps:
             self.app()
-        number = sum(isinstance(program, Martlet) for program in self.programs) + 1
         port = free_port()
+        return self.martlet_from(self.configuration(port, **delivery), port)
+
+    def martlet_from(self, configuration: dict[str, Any], port: int = 0) -> Martlet:
+        """A service that has been started with this configuration."""
+        number = sum(isinstance(program, Martlet) for program in self.programs) + 1
         path = self.directory / f"martlet-{number}.json5"
-        path.write_text("// Written by a test.\n" + json.dumps(self.configuration(port, **delivery), indent=2))
+        path.write_text("// Written by a test.\n" + json.dumps(configuration, indent=2))
         martlet = Martlet(self.binary, path, port, self.directory / f"martlet-{number}.log")
         self.programs.append(martlet)
         return martlet.start()
@@ -193,6 +204,17 @@ class World:
     @property
     def dead_letters(self) -> Reader:
         return self.reader("push.dead-letters")
+
+    # Secrets.
+
+    def secrets(self) -> list[str]:
+        """The secret parts of every key that was made."""
+        return [line for key in self.keys.values() for line in planted.key_lines(key.file)]
+
+    def leaks(self) -> list[str]:
+        """What of all that is secret stands in what the service wrote."""
+        written = (program.text() for program in self.programs if isinstance(program, Martlet))
+        return [leak for text in written for leak in planted.found(text, self.secrets())]
 
     # The end.
 

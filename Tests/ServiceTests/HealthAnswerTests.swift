@@ -107,20 +107,45 @@ struct HealthAnswerTests {
     #expect(!Self.body(answer).contains("bad99"))
   }
 
+  private static func routes(_ switches: EndpointSwitches = EndpointSwitches()) -> EndpointRoutes {
+    EndpointRoutes(
+      switches,
+      metrics: { format in
+        MetricsAnswer.answer(Registry(versions: .test).snapshot(), health: state(), process: nil, as: format)
+      },
+      health: { state(apps: [.init(name: "secret-app", fault: "refused")]) },
+      status: { .json(200, Array("{}".utf8)) })
+  }
+
+  @Test
+  func theStatusPageCanBeSwitchedOff() {
+    let routes = Self.routes(EndpointSwitches(statusPage: false))
+    for path in ["/", "/status.json"] {
+      let answer = routes.answer(EndpointRequest(path))
+      #expect(answer.status == 404)
+      #expect(!Self.body(answer).contains("status"))
+    }
+    #expect(routes.answer(EndpointRequest("/metrics")).status == 200)
+  }
+
+  @Test(arguments: ["/readyz", "/healthz"])
+  func detailsOfHealthCanBeSwitchedOff(path: String) {
+    #expect(Self.body(Self.routes().answer(EndpointRequest(path))).contains("checks"))
+    let answer = Self.routes(EndpointSwitches(healthDetails: false)).answer(EndpointRequest(path))
+    #expect(answer.status == (path == "/readyz" ? 503 : 200))
+    #expect(Self.body(answer) == (path == "/readyz" ? "{\"status\":\"not ready\"}\n" : "{\"status\":\"live\"}\n"))
+  }
+
   @Test(arguments: [
-    ("GET", "/healthz", 200), ("HEAD", "/readyz?verbose=1", 200), ("GET", "/metrics", 200), ("POST", "/metrics", 405),
-    ("GET", "/", 404), ("GET", "/metrics/", 404), ("DELETE", "/x", 404),
+    ("GET", "/healthz", 200), ("HEAD", "/readyz?verbose=1", 503), ("GET", "/metrics", 200), ("POST", "/metrics", 405),
+    ("GET", "/", 200), ("HEAD", "/?x", 200), ("GET", "/status.json", 200), ("PUT", "/", 405), ("GET", "/index", 404),
+    ("GET", "/metrics/", 404), ("DELETE", "/x", 404),
   ])
   func pathsLeadToTheirAnswers(method: String, target: String, status: Int) {
-    let answer = EndpointRoutes.answer(
-      EndpointRequest(target, method: method),
-      metrics: { format in
-        MetricsAnswer.answer(Registry(versions: .test).snapshot(), health: Self.state(), process: nil, as: format)
-      },
-      health: { Self.state() })
+    let answer = Self.routes().answer(EndpointRequest(target, method: method))
     #expect(answer.status == status)
-    if status == 404 { for path in EndpointRoutes.paths { #expect(Self.body(answer).contains(path)) } }
-    if status == 405 { #expect(answer.extraHeader?.name == "Allow") }
+    if status == 404 { for path in Self.routes().paths { #expect(Self.body(answer).contains(path)) } }
+    if status == 405 { #expect(answer.headers.map(\.name) == ["Allow"]) }
   }
 
   @Test

@@ -146,6 +146,7 @@ private final class Fixture {
   @Test func connectionsOverTheLimitAreTold() throws {
     var limits = HTTP1Limits()
     limits.connections = 3
+    limits.courtesy = .seconds(600)
     try Fixture.run(limits) { fixture in
       let clients = (0..<3).map { _ in fixture.client("GET /in HTTP/1.1\r\nHost: a\r\n\r\n") }
       for client in clients { #expect(client.waitFor("/in")) }
@@ -155,6 +156,36 @@ private final class Fixture {
       #expect(waitUntil { fixture.served == 0 })
       let later = fixture.exchange("GET /later HTTP/1.0\r\n\r\n")
       #expect(later.hasSuffix("you asked for /later"))
+    }
+  }
+
+  @Test func silentConnectionsKeepNobodyOut() throws {
+    var limits = HTTP1Limits()
+    limits.connections = 3
+    limits.courtesy = .zero
+    try Fixture.run(limits) { fixture in
+      let idle = fixture.client("GET /idle HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(idle.waitFor("/idle"))
+      let silent = (0..<20).map { _ in fixture.client("GET / HTTP/1.1\r\nHos") }
+      let text = fixture.exchange("GET /in HTTP/1.0\r\n\r\n")
+      #expect(text.hasSuffix("you asked for /in"))
+      #expect(idle.state.wait { $0.closed })
+      #expect(waitUntil { fixture.served <= 3 })
+      for client in silent { client.abort() }
+    }
+  }
+
+  @Test func answersThatNobodyTakesAreBoundedInAll() throws {
+    var limits = HTTP1Limits()
+    limits.waitingBytes = 20 << 20
+    try Fixture.run(limits) { fixture in
+      // Each of them lets 16 MiB wait; the second one is still let in.
+      let greedy = (0..<2).map { _ in fixture.client("GET /big HTTP/1.1\r\nHost: a\r\n\r\n", paused: true) }
+      #expect(waitUntil { fixture.waiting > 20 << 20 })
+      #expect(fixture.exchange("GET /more HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
+      for client in greedy { client.abort() }
+      #expect(waitUntil { fixture.served == 0 })
+      #expect(fixture.exchange("GET /more HTTP/1.0\r\n\r\n").hasSuffix("you asked for /more"))
     }
   }
 
@@ -179,10 +210,18 @@ private final class Fixture {
 }
 
 extension Fixture {
-  /// Connections served now, asked on the loop.
-  var served: Int {
+  /// Connections served now.
+  var served: Int { ask { $0.served } }
+  /// Bytes that clients have not taken.
+  var waiting: Int { ask { $0.waitingBytes } }
+
+  /// Asks the responder on its loop.
+  private func ask(_ question: @escaping @Sendable (HTTP1Responder) -> Int) -> Int {
     let answer = Monitor<Int?>(nil)
-    loop.execute { [responder] in answer.update { $0 = responder.served } }
+    loop.execute { [responder] in
+      let value = question(responder)
+      answer.update { $0 = value }
+    }
     _ = answer.wait { $0 != nil }
     return answer.value ?? -1
   }

@@ -127,6 +127,7 @@ enum FixedSettings {
     setting("delivery.proxy.passwordFile", \.delivery.proxy?.passwordFile),
     setting("output.format", \.output.format), setting("output.cloudEvents", \.output.cloudEvents),
     setting("output.source", \.output.source), setting("http.listen", \.http.listen),
+    setting("http.statusPage", \.http.statusPage), setting("http.healthDetails", \.http.healthDetails),
     setting("log.format", \.log.format),
   ]
 

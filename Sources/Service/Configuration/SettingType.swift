@@ -99,6 +99,18 @@ extension SettingType where Value == Int {
   }
 }
 
+extension SettingType where Value == Bool {
+  static let flag = Self(name: "boolean", allowed: "true, false") { value, path, context in
+    guard case .bool(let flag) = value.content else {
+      context.mismatch("wrong type", value, at: path, allowed: "true, false")
+      return nil
+    }
+    return flag
+  } text: {
+    $0 ? "true" : "false"
+  }
+}
+
 extension SettingType where Value == Duration {
   static func duration(_ range: ClosedRange<Duration>) -> Self {
     let allowed = "\"\(Quantity.text(range.lowerBound))\" to \"\(Quantity.text(range.upperBound))\""
@@ -143,9 +155,9 @@ extension SettingType where Value: RawRepresentable & CaseIterable, Value.RawVal
 }
 
 extension SettingType where Value == ListenAddress {
-  static let listenAddress = Self(name: "address", allowed: "host:port, [IPv6]:port; port 0 to 65535") {
+  static let listenAddress = Self(name: "address", allowed: "host:port, [IPv6]:port; port 0 to 65535; unix:/path") {
     value, path, context in
-    let allowed = "host:port, [IPv6]:port; port 0 to 65535"
+    let allowed = "host:port, [IPv6]:port; port 0 to 65535; unix:/path"
     guard case .string(let text) = value.content, let address = ListenAddress(text) else {
       context.mismatch("no address", value, at: path, allowed: allowed)
       return nil

@@ -190,9 +190,11 @@ package struct BackoffSettings: Sendable {
   package var lasting = Duration.seconds(900)
 }
 
-/// `http`: where metrics and health are served.
+/// `http`: where metrics, health and the status page are served, and what is shown.
 package struct HTTPSettings: Sendable {
   package var listen = ListenAddress(host: "0.0.0.0", port: 9464)
+  package var statusPage = true
+  package var healthDetails = true
 }
 
 /// `log`: what is written to standard error, and how.
@@ -204,18 +206,28 @@ package struct LogSettings: Sendable {
   package var format = Format.json
 }
 
-/// A host and port to listen on.
+/// A host and port to listen on, or the path of a Unix socket.
 package struct ListenAddress: Sendable, Equatable {
   package var host: String
   package var port: UInt16
+  /// Of a Unix socket; host and port then mean nothing.
+  package var path: String?
 
   package init(host: String, port: UInt16) {
     self.host = host
     self.port = port
   }
 
-  /// From `host:port`, `[IPv6]:port` or `:port` (all interfaces).
+  /// From `host:port`, `[IPv6]:port`, `:port` (all interfaces) or `unix:/path`.
   package init?(_ text: String) {
+    if text.hasPrefix("unix:") {
+      let path = String(text.dropFirst("unix:".count))
+      // The kernel's bound for the path of a socket, its end included (unix(7)).
+      guard path.hasPrefix("/"), path.utf8.count < 108, !path.utf8.contains(0) else { return nil }
+      self.init(host: "", port: 0)
+      self.path = path
+      return
+    }
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
     var host = String(text[..<colon])
     if host.hasPrefix("[") && host.hasSuffix("]") {
@@ -226,5 +238,8 @@ package struct ListenAddress: Sendable, Equatable {
     self.init(host: host.isEmpty ? "0.0.0.0" : host, port: port)
   }
 
-  package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  package var text: String {
+    if let path { return "unix:\(path)" }
+    return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
 }

@@ -289,7 +289,17 @@ extension OutputForm {
 extension HTTPSettings {
   static let group = SettingGroup(
     defaults: HTTPSettings(),
-    fields: [.value("listen", \.listen, .listenAddress, "Where /metrics, /healthz and /readyz are served.")])
+    fields: [
+      .value(
+        "listen", \.listen, .listenAddress,
+        "Where /metrics, /healthz, /readyz and the status page are served. There is no password: what must not be seen by "
+          + "all who can reach it belongs on 127.0.0.1 or on a Unix socket."),
+      .value(
+        "statusPage", \.statusPage, .flag, "Whether there is a status page at / (and /status.json, which it shows)."),
+      .value(
+        "healthDetails", \.healthDetails, .flag,
+        "Whether /healthz and /readyz say what is wrong; otherwise only whether something is."),
+    ])
 }
 
 extension LogSettings {

@@ -3,13 +3,31 @@ package struct EndpointAnswer: Sendable, Equatable {
   package var status: Int
   package var contentType: String
   package var body: [UInt8]
-  /// Another header that the status calls for.
-  package var extraHeader: (name: String, value: String)? { status == 405 ? ("Allow", "GET, HEAD") : nil }
+  /// Further header fields.
+  package var headers: [Header] = []
+
+  /// A header field.
+  package struct Header: Sendable, Equatable {
+    package var name: String
+    package var value: String
+
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
 
   package init(status: Int, contentType: String, body: [UInt8]) {
     self.status = status
     self.contentType = contentType
     self.body = body
+  }
+
+  /// A JSON document; nobody is to keep it.
+  package static func json(_ status: Int, _ body: [UInt8]) -> EndpointAnswer {
+    var answer = EndpointAnswer(status: status, contentType: "application/json", body: body)
+    answer.headers = [Header("Cache-Control", "no-store")]
+    return answer
   }
 
   /// A short answer for people.
@@ -32,25 +50,58 @@ package struct EndpointRequest: Sendable {
   }
 }
 
-/// Which answer belongs to which path.
-package enum EndpointRoutes {
-  package static let paths = ["/metrics", "/healthz", "/readyz"]
+/// What the endpoint shows beside metrics, and whether the service lives and is ready.
+package struct EndpointSwitches: Sendable {
+  /// The status page and its data.
+  package var statusPage: Bool
+  /// What is not ready, and why.
+  package var healthDetails: Bool
 
-  /// - Parameters:
-  ///   - metrics: called for `/metrics` alone.
-  ///   - health: called for `/healthz` and `/readyz` alone.
-  package static func answer(
-    _ request: EndpointRequest, metrics: (MetricsFormat) -> EndpointAnswer, health: () -> HealthState
-  ) -> EndpointAnswer {
-    let path = request.target.prefix { $0 != "?" && $0 != "#" }
-    guard paths.contains(String(path)) else {
+  package init(statusPage: Bool = true, healthDetails: Bool = true) {
+    self.statusPage = statusPage
+    self.healthDetails = healthDetails
+  }
+}
+
+/// Which answer belongs to which path.
+package struct EndpointRoutes {
+  package var switches: EndpointSwitches
+  /// Each is called for its path alone.
+  package var metrics: (MetricsFormat) -> EndpointAnswer
+  package var health: () -> HealthState
+  package var status: () -> EndpointAnswer
+
+  package init(
+    _ switches: EndpointSwitches, metrics: @escaping (MetricsFormat) -> EndpointAnswer,
+    health: @escaping () -> HealthState, status: @escaping () -> EndpointAnswer
+  ) {
+    self.switches = switches
+    self.metrics = metrics
+    self.health = health
+    self.status = status
+  }
+
+  /// The paths that there are.
+  package var paths: [String] {
+    (switches.statusPage ? ["/", "/status.json"] : []) + ["/metrics", "/healthz", "/readyz"]
+  }
+
+  package func answer(_ request: EndpointRequest) -> EndpointAnswer {
+    let path = String(request.target.prefix { $0 != "?" && $0 != "#" })
+    guard paths.contains(path) else {
       return .text(404, "Not found. There are:\n" + paths.map { "\($0)\n" }.joined())
     }
-    guard request.method == "GET" || request.method == "HEAD" else { return .text(405, "Only GET and HEAD.\n") }
+    guard request.method == "GET" || request.method == "HEAD" else {
+      var answer = EndpointAnswer.text(405, "Only GET and HEAD.\n")
+      answer.headers = [EndpointAnswer.Header("Allow", "GET, HEAD")]
+      return answer
+    }
     switch path {
+    case "/": return StatusPage.answer
+    case "/status.json": return status()
     case "/metrics": return metrics(MetricsFormat(accept: request.accept))
-    case "/healthz": return HealthAnswer.live(health())
-    default: return HealthAnswer.ready(health())
+    case "/healthz": return HealthAnswer.live(health(), isDetailed: switches.healthDetails)
+    default: return HealthAnswer.ready(health(), isDetailed: switches.healthDetails)
     }
   }
 }

@@ -34,6 +34,8 @@ package struct HealthState: Sendable {
   package var longestTurn: Duration
   package var isConfigured: Bool
   package var hasJoinedGroup: Bool
+  /// Whether it had joined before, if it has not now.
+  package var hadJoinedGroup = false
   package var isDraining: Bool
   package var apps: [App]
   /// What Kafka refuses: credentials, rights, a topic.
@@ -59,51 +61,68 @@ package enum HealthAnswer {
   /// Apps named in one answer; further ones are counted.
   static let mostApps = 20
 
-  private struct Check {
+  /// One thing that must be so.
+  struct Check: Sendable {
     var name: String
     /// `nil`: passed.
     var fault: String?
   }
 
   /// Whether the process works: its loops turn. A broker or APNs being away does not count; a restart mends neither.
-  package static func live(_ state: HealthState) -> EndpointAnswer {
-    answer(
-      state.loops.map { loop in
-        let age = state.now - loop.lastTurn
-        let isStuck = age > state.longestTurn
-        return Check(
-          name: "loop \(loop.name)",
-          fault: isStuck
-            ? "has not turned for \(TimeText.seconds(age)) s, allowed are \(TimeText.seconds(state.longestTurn)) s"
-            : nil)
-      }, of: state, words: ("live", "not live"))
+  ///
+  /// - Parameter isDetailed: whether to say more than yes or no.
+  package static func live(_ state: HealthState, isDetailed: Bool = true) -> EndpointAnswer {
+    answer(liveChecks(state), of: state, words: ("live", "not live"), isDetailed: isDetailed)
   }
 
   /// Whether the replica takes part: configured, not refused by Kafka, in the group, and at least one app can be
   /// served. Brokers that are only away do not count.
-  package static func ready(_ state: HealthState) -> EndpointAnswer {
+  ///
+  /// - Parameter isDetailed: whether to say more than yes or no.
+  package static func ready(_ state: HealthState, isDetailed: Bool = true) -> EndpointAnswer {
+    answer(readyChecks(state), of: state, words: ("ready", "not ready"), isDetailed: isDetailed)
+  }
+
+  static func liveChecks(_ state: HealthState) -> [Check] {
+    state.loops.map { loop in
+      let age = state.now - loop.lastTurn
+      let isStuck = age > state.longestTurn
+      return Check(
+        name: "loop \(loop.name)",
+        fault: isStuck
+          ? "has not turned for \(TimeText.seconds(age)) s, allowed are \(TimeText.seconds(state.longestTurn)) s"
+          : nil)
+    }
+  }
+
+  static func readyChecks(_ state: HealthState) -> [Check] {
     let isUsable = state.apps.contains { $0.fault == nil }
-    return answer(
-      [
-        Check(name: "configuration", fault: state.isConfigured ? nil : "not loaded"),
-        Check(name: "kafka", fault: state.kafkaFaults.isEmpty ? nil : state.kafkaFaults.joined(separator: "; ")),
-        Check(name: "consumer group", fault: state.hasJoinedGroup ? nil : "not joined"),
-        Check(
-          name: "apps",
-          fault: isUsable
-            ? nil : state.apps.isEmpty ? "none are configured" : "none of \(state.apps.count) can be served"),
-        Check(name: "service", fault: state.isDraining ? "draining" : nil),
-      ], of: state, words: ("ready", "not ready"))
+    return [
+      Check(name: "configuration", fault: state.isConfigured ? nil : "not loaded"),
+      Check(name: "kafka", fault: state.kafkaFaults.isEmpty ? nil : state.kafkaFaults.joined(separator: "; ")),
+      Check(name: "consumer group", fault: state.hasJoinedGroup ? nil : "not joined"),
+      Check(
+        name: "apps",
+        fault: isUsable
+          ? nil : state.apps.isEmpty ? "none are configured" : "none of \(state.apps.count) can be served"),
+      Check(name: "service", fault: state.isDraining ? "draining" : nil),
+    ]
   }
 
   private static func answer(
-    _ checks: [Check], of state: HealthState, words: (good: String, bad: String)
+    _ checks: [Check], of state: HealthState, words: (good: String, bad: String), isDetailed: Bool
   ) -> EndpointAnswer {
     let isGood = checks.allSatisfy { $0.fault == nil }
     var writer = JSONWriter()
     writer.beginObject()
     writer.key("status")
     writer.string(isGood ? words.good : words.bad)
+    if isDetailed { writeDetails(checks, state, &writer) }
+    writer.endObject()
+    return .json(isGood ? 200 : 503, writer.take() + [UInt8(ascii: "\n")])
+  }
+
+  private static func writeDetails(_ checks: [Check], _ state: HealthState, _ writer: inout JSONWriter) {
     writer.key("checks")
     writer.beginArray()
     for check in checks {
@@ -121,9 +140,6 @@ package enum HealthAnswer {
     writer.endArray()
     writeFaultyApps(state, &writer)
     writeNotes(state, &writer)
-    writer.endObject()
-    return EndpointAnswer(
-      status: isGood ? 200 : 503, contentType: "application/json", body: writer.take() + [UInt8(ascii: "\n")])
   }
 
   private static func writeFaultyApps(_ state: HealthState, _ writer: inout JSONWriter) {

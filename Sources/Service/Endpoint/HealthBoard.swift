@@ -7,6 +7,7 @@ package final class HealthBoard: Sendable {
     var loops: [(name: String, lastTurn: @Sendable () -> Instant)] = []
     var isConfigured = false
     var hasJoinedGroup = false
+    var hadJoinedGroup = false
     var isDraining = false
     var apps: [HealthState.App] = []
     /// What Kafka refuses, and until when that is believed.
@@ -66,7 +67,12 @@ package final class HealthBoard: Sendable {
   }
 
   /// Whether the group has given this replica an assignment, even an empty one.
-  package func setJoinedGroup(_ joined: Bool) { state.withLock { $0.hasJoinedGroup = joined } }
+  package func setJoinedGroup(_ joined: Bool) {
+    state.withLock { state in
+      state.hasJoinedGroup = joined
+      state.hadJoinedGroup = state.hadJoinedGroup || joined
+    }
+  }
 
   /// - Parameters:
   ///   - fault: what Kafka refuses and somebody must mend; `nil`: nothing any more.
@@ -85,10 +91,12 @@ package final class HealthBoard: Sendable {
   /// All that the answers are made from, as it is now.
   package func snapshot(at now: Instant) -> HealthState {
     let state = state.withLock { $0 }
-    return HealthState(
+    var health = HealthState(
       now: now, loops: state.loops.map { HealthState.Loop(name: $0.name, lastTurn: $0.lastTurn()) },
       longestTurn: longestTurn, isConfigured: state.isConfigured,
       hasJoinedGroup: state.hasJoinedGroup, isDraining: state.isDraining, apps: state.apps,
       kafkaFaults: state.kafka.values.filter { $0.until > now }.map(\.fault).sorted())
+    health.hadJoinedGroup = state.hadJoinedGroup
+    return health
   }
 }

@@ -72,7 +72,7 @@ struct PipelineObserver {
       if cause == .lost || cause == .timedOut { metrics.add(.resent, app: app) }
     case .parked(let app): metrics.add(.deferred, app: app)
     case .unparked(let app): metrics.add(.undeferred, app: app)
-    case .breaker(let app, let change): note(change, of: app)
+    case .breaker(let app, let change, let result): note(change, of: app, after: result)
     case .environment(let app, let change): note(change, of: app)
     case .publicationRefused(let topic, let source, let text, let isFinal):
       metrics.add(.publicationFailures(topic))
@@ -107,12 +107,13 @@ struct PipelineObserver {
     }
   }
 
-  private func note(_ change: AppHealth.Change, of app: AppIndex) {
+  private func note(_ change: AppHealth.Change, of app: AppIndex, after result: SendResult) {
     let name = apps[app].name
     switch change {
     case .opened:
-      health.setFault("APNs cannot be reached or refuses the app's credentials; it is tried again", ofApp: name)
-      log.warning("app_unavailable", "an app cannot be served; its requests wait", [.app(name)])
+      health.setFault(result.fault + "; it is tried again", ofApp: name)
+      log.warning(
+        "app_unavailable", "an app cannot be served; its requests wait", [.app(name), .cause(CauseText(result.fault))])
     case .closed:
       health.setFault(nil, ofApp: name)
       log.info("app_available", "an app can be served again", [.app(name)])
@@ -190,6 +191,7 @@ struct PipelineObserver {
     metrics.add(.rebalances)
     for id in partitions { committed[id] = nil }
     if isLost {
+      health.setJoinedGroup(false)
       log.warning(
         "partitions_lost", "partitions were lost to the group; what was in flight may be sent again by another replica",
         [.count(partitions.count)])
@@ -265,6 +267,19 @@ struct PipelineObserver {
   }
 
   private func name(_ id: PartitionID) -> String { topics[Int(id.topic)] }
+}
+
+extension SendResult {
+  /// Why an app cannot be served, when this is the last of many such results.
+  fileprivate var fault: String {
+    switch self {
+    case .answered(let response):
+      "APNs refuses the app's credentials: \(response.reason?.text ?? "HTTP \(response.status)")"
+    case .notSent(.tls): "the TLS handshake with APNs fails"
+    case .notSent(.credentials): "the app's key or certificate cannot be used"
+    case .notSent, .lost, .timedOut: "APNs cannot be reached"
+    }
+  }
 }
 
 extension AppTable {

@@ -16,6 +16,8 @@ package final class Log: Sendable {
   private let now: @Sendable () -> Moment
   private let sink: Sink
   private let limiter: Mutex<RepeatLimiter>
+  /// The last warnings and errors, also those below the level.
+  package let problems = ProblemBook()
 
   package init(
     level: LogLevel = .info, format: LogSettings.Format = .json, limiter: RepeatLimiter = RepeatLimiter(),
@@ -51,12 +53,12 @@ package final class Log: Sendable {
 
   /// Something that the service deals with by itself, as long as it does not last.
   package func warning(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
-    if isOn(.warning) { write(.warning, code, message, fields()) }
+    write(.warning, code, message, fields())
   }
 
   /// Something that a person must look at.
   package func error(_ code: StaticString, _ message: StaticString, _ fields: @autoclosure () -> [LogField] = []) {
-    if isOn(.error) { write(.error, code, message, fields()) }
+    write(.error, code, message, fields())
   }
 
   /// A line of librdkafka's own log.
@@ -66,7 +68,7 @@ package final class Log: Sendable {
   ///   - facility: librdkafka's word for the part that speaks, such as `FAIL`.
   package func kafka(severity: Int, facility: String, message: String) {
     let level = LogLevel(syslog: severity)
-    guard isOn(level) else { return }
+    guard isOn(level) || level >= .warning else { return }
     let code = "kafka." + String(facility.lowercased().prefix(40))
     write(level, code: code, message: "librdkafka reports", [.cause(CauseText(message))])
   }
@@ -74,11 +76,13 @@ package final class Log: Sendable {
   /// A problem of the configuration.
   package func problem(_ problem: ConfigurationProblem) {
     let level: LogLevel = problem.severity == .error ? .error : .warning
+    let time = now().time
+    problems.note(level, code: "configuration", message: problem.text, [], at: time)
     guard isOn(level) else { return }
     // The texts come from the loader, which shows no secret; they are not repeated, so they are not limited.
     emit(
       LogLine(
-        time: now().time, level: level, code: "configuration", message: problem.text, fields: [], suppressed: 0))
+        time: time, level: level, code: "configuration", message: problem.text, fields: [], suppressed: 0))
   }
 
   /// Tells of all lines that were left out; for the end of the process.
@@ -94,6 +98,8 @@ package final class Log: Sendable {
 
   private func write(_ level: LogLevel, code: String, message: String, _ fields: [LogField]) {
     let moment = now()
+    if level >= .warning { problems.note(level, code: code, message: message, fields, at: moment.time) }
+    guard isOn(level) else { return }
     var app: String?
     for case .app(let name) in fields { app = name }
     let kind = RepeatLimiter.Kind(code: code, app: app)

@@ -1,0 +1,79 @@
+"""No secret, payload or whole device token in any line, whatever goes wrong and however much is logged.
+
+The same search goes over the logs of every other test of this suite when it ends (`conftest.py`).
+"""
+
+import base64
+import json
+
+import planted
+from apns_standin import Answer
+from waiting import until
+from world import as_record, device_token, request
+
+
+def test_the_search_finds_what_is_planted():
+    token = base64.urlsafe_b64encode(b'{"alg":"ES256","kid":"ABC123DEFG"}').decode().rstrip("=")
+    for text in (
+        f"authorization: bearer {token}.e30.c2ln", device_token(7), f'{{"alert":"{planted.PAYLOAD}"}}',
+        f"sasl.password={planted.PASSWORD}", "-----BEGIN PRIVATE KEY-----", "MIGHAgEAMBMG",
+    ):  # fmt: skip
+        assert planted.found(f"one\n{text}\nthree", ["MIGHAgEAMBMG"]), text
+    assert not planted.found('{"token":"0000…0007","apns_id":"5f0c4e1a-0000-4000-8000-000000000000"}')
+
+
+def test_trace_logs_of_everything_that_goes_wrong_hold_no_secret(world):
+    """All of librdkafka's log, a proxy and a broker with passwords, and an APNs that answers in every way."""
+    password = world.directory / "password"
+    password.write_text(planted.PASSWORD + "\n")
+    world.app("shop-ios")
+    world.app("proxied", "com.example.proxied")
+    configuration = world.configuration(0)
+    configuration["log"] = {"level": "trace", "format": "json"}
+    configuration["kafka"]["properties"] |= {
+        "debug": "all",
+        "sasl.password": {"file": str(password)},
+        "sasl.username": "u",
+    }
+    configuration["apps"]["proxied"]["proxy"] = {
+        "host": "127.0.0.1", "port": 9, "usernameFile": str(password), "passwordFile": str(password),
+    }  # fmt: skip
+    configuration["delivery"] = {"attempts": 2, "retryBackoff": {"initial": "10ms", "max": "50ms"}}
+    answers = [
+        Answer(200), Answer(400, "BadDeviceToken"), Answer(403, "InvalidProviderToken"), Answer(410, "Unregistered"),
+        Answer(429, "TooManyRequests"), Answer(500, "InternalServerError"), Answer(reset=8),
+        Answer(400, body=b'{"reason":"eyJhbGciOiJFUzI1NiJ9.x"}'), Answer(goaway=1),
+    ]  # fmt: skip
+    world.server.answer_by_default(lambda seen: answers[int(seen.token, 16) % len(answers)])
+    martlet = world.martlet_from(configuration)
+    until("it has begun", lambda: "partitions_assigned" in martlet.text(), 30)
+    records = [as_record(request(device_token(number))) for number in range(90)]
+    records += [as_record(request(device_token(number), app="proxied")) for number in range(20)]
+    records += [as_record(request(device_token(1), push_type=planted.PAYLOAD)), as_record(request("zz" * 40))]
+    world.send(records)
+    world.results.count(60, timeout=60)
+    # A key that cannot be read any more, and a configuration with a password where none belongs.
+    world.key().file.write_text("-----BEGIN PRIVATE KEY-----\n" + base64.b64encode(b"planted" * 9).decode() + "\n")
+    configuration["kafka"]["properties"]["sasl.password"] = planted.PASSWORD
+    (world.directory / "martlet-1.json5").write_text(json.dumps(configuration))
+    until("the reload is refused", lambda: "reload_refused" in martlet.text(), 30)
+    martlet.terminate()
+    text = martlet.text()
+    assert '"level":"debug"' in text
+    assert len(text.splitlines()) > 200
+    assert not planted.found(text, [base64.b64encode(b"planted" * 9).decode(), *world.secrets()])
+
+
+def test_the_level_changes_by_a_reload(world):
+    martlet = world.martlet().wait_ready()
+    path = world.directory / "martlet-1.json5"
+    configuration = json.loads(path.read_text().split("\n", 1)[1])
+    configuration["apps"]["shop-ios"]["maxInFlight"] = 77
+    path.write_text(json.dumps(configuration))
+    until("the reload is done", lambda: '"code":"reloaded"' in martlet.text(), 30)
+    configuration["log"]["level"] = "error"
+    configuration["apps"]["shop-ios"]["maxInFlight"] = 78
+    path.write_text(json.dumps(configuration))
+    until("it is seen", lambda: 'martlet_max_in_flight_notifications{app="shop-ios"} 78' in martlet.metrics_text(), 30)
+    lines = [json.loads(line) for line in martlet.text().splitlines()]
+    assert sum(line["code"] == "reloaded" for line in lines) == 1, lines
