@@ -109,7 +109,7 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
   }
 
   /// Since when it has asked for nothing whole; `nil` while it is given an answer.
-  var silentSince: Instant? { phase == .answer || isClosing ? nil : since }
+  var silentSince: Instant? { isClosing || phase == .answer && stream.bufferedOutput > 0 ? nil : since }
   var waitingBytes: Int { stream.bufferedOutput }
 
   /// Ends at once, without a word.

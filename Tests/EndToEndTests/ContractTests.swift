@@ -221,7 +221,7 @@ extension OneServiceTests {
       #expect(ready.status == 200, "\(ready.body)")
       let live = try await HTTPGet.get("/healthz", port: port)
       #expect(live.status == 200, "\(live.body)")
-      #expect(try await HTTPGet.get("/", port: port).status == 404)
+      #expect(try await HTTPGet.get("/nothing", port: port).status == 404)
     }
   }
 }

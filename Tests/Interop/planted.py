@@ -14,7 +14,7 @@ ALWAYS = {
     "a provider token": re.compile(r"eyJ[\w-]{8,}\.[\w-]+"),
     "a device token": re.compile(r"(?<![\w-])[0-9a-fA-F]{60,}(?![\w-])"),
     "a key": re.compile(r"PRIVATE KEY|BEGIN CERTIFICATE"),
-    "a bearer": re.compile(r"(?i)bearer [\w-]{8,}"),
+    "a bearer": re.compile(r"(?i)\bbearer [\w-]{8,}"),
 }
 
 

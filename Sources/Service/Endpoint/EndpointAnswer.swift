@@ -86,6 +86,7 @@ package struct EndpointRoutes {
     (switches.statusPage ? ["/", "/status.json"] : []) + ["/metrics", "/healthz", "/readyz"]
   }
 
+  /// The answer to a request, whatever it asks for.
   package func answer(_ request: EndpointRequest) -> EndpointAnswer {
     let path = String(request.target.prefix { $0 != "?" && $0 != "#" })
     guard paths.contains(path) else {

@@ -82,7 +82,7 @@ package struct StatusDocument {
     let apps = snapshot.apps.indices.map { AppIndex(Int32($0)) }
     let numbers: [(String, Int)] = [
       ("consumed", snapshot.value(.recordsConsumed)), ("invalid_requests", invalid),
-      ("dead_letters", snapshot.value(.deadLetters)), ("in_flight", history.service.last?.inFlight ?? 0),
+      ("dead_letters", snapshot.value(.deadLetters)), ("in_flight", ([nil] + apps).reduce(0) { $0 + max(0, snapshot.value(.inFlight, app: $1)) }),
       ("in_flight_bytes", snapshot.value(.bytesInFlight)), ("waiting", snapshot.value(.waiting)),
       ("producer_queue", snapshot.value(.producerQueue)), ("publication_failures", failures),
       ("commits", snapshot.value(.commits)), ("commit_failures", snapshot.value(.commitFailures)),

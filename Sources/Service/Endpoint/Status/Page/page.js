@@ -14,7 +14,7 @@
   const span = (us) =>
     us == null ? "–" : us < 1000 ? us + " µs" : us < 1e6 ? trim(us / 1e3) + " ms" : trim(us / 1e6) + " s";
   const bytes = (n) =>
-    n >= 1 << 30 ? trim(n / (1 << 30)) + " GiB" : n >= 1 << 20 ? trim(n / (1 << 20)) + " MiB" : Math.round(n / 1024) + " KiB";
+    n < 1024 ? n + " B" : n >= 1 << 30 ? trim(n / (1 << 30)) + " GiB" : n >= 1 << 20 ? trim(n / (1 << 20)) + " MiB" : Math.round(n / 1024) + " KiB";
   const share = (part, all) => (all === 0 ? "0%" : part / all < 0.001 && part > 0 ? "<0.1%" : trim((100 * part) / all) + "%");
   const ago = (ms) => {
     const s = Math.max(0, Math.round(ms / 1000));
@@ -71,11 +71,25 @@
     });
     return line;
   }
+  /** Down to the ground, piece by piece: where there is no value there is no area. */
   function area(values, most, width, height, pad) {
-    const line = path(values.map((value) => value ?? 0), most, width, height, pad);
-    return line ? line + "L" + width + " " + height + "L0 " + height + "Z" : "";
+    const step = values.length > 1 ? width / (values.length - 1) : 0;
+    let shape = "";
+    let start = null;
+    values.forEach((value, index) => {
+      if (value != null) start ??= index;
+      const end = value == null ? index - 1 : index;
+      if (start == null || (value != null && index < values.length - 1)) return;
+      const line = path([...Array(start).fill(null), ...values.slice(start, end + 1)], most, step * end, height, pad);
+      if (end > start) shape += `${line}L${(step * end).toFixed(1)} ${height}L${(step * start).toFixed(1)} ${height}Z`;
+      start = null;
+    });
+    return shape;
   }
-  function spark(node, tone, values) {
+  /** What is short of a minute stands at the right, where now is. */
+  const right = (values, least) => [...Array(Math.max(0, least - values.length)).fill(null), ...values];
+  function spark(node, tone, list) {
+    const values = right(list, 30);
     if (!node.firstChild) {
       node.append(svg("path", { cls: "area-" + tone }), svg("path", { cls: "line-" + tone }));
     }
@@ -88,8 +102,7 @@
   }
   function nice(most) {
     const power = Math.pow(10, Math.floor(Math.log10(most)));
-    const lead = most / power;
-    return (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * power;
+    return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((lead) => most / power <= lead + 1e-9) * power;
   }
 
   /** A chart with a grid, and the values under the pointer or the arrow keys. */
@@ -108,7 +121,8 @@
       const count = data[0].length;
       const index = Math.max(0, Math.min(count - 1, at));
       const seconds = (count - 1 - index) * (PERIOD / 1000);
-      put(tip, [seconds ? seconds + " s ago" : "now", ...series.map(({ name }, k) => name + "  " + format(data[k][index]))].join("\n"));
+      const told = series.map(({ name }, k) => name + "  " + (data[k][index] == null ? "–" : format(data[k][index])));
+      put(tip, [seconds ? seconds + " s ago" : "now", ...told].join("\n"));
       const x = count > 1 ? (index / (count - 1)) * box.clientWidth : 0;
       tip.style.left = Math.min(Math.max(0, x + 10), box.clientWidth - tip.offsetWidth) + "px";
       for (const name of ["x1", "x2"]) cursor.setAttribute(name, x);
@@ -132,7 +146,8 @@
       at = Math.max(0, Math.min(data[0].length - 1, (at ?? data[0].length) + move));
       show();
     });
-    return (values) => {
+    return (lists) => {
+      const values = lists.map((list) => right(list, 30));
       data = values;
       const [width, height] = [box.clientWidth || 600, box.clientHeight || 190];
       const most = nice(Math.max(1e-9, ...values.flat().map((value) => value ?? 0)));
@@ -168,7 +183,7 @@
     "Notifications per second", (value) => rate(value ?? 0));
   const drawLatency = chart(
     byId("chart-latency"), byId("legend-latency"),
-    [{ name: "99 of 100 within", tone: "second", filled: true }, { name: "half within", tone: "accent", filled: true }],
+    [{ name: "p99", tone: "second", filled: true }, { name: "p50", tone: "accent", filled: true }],
     "From the request's record to its result, end to end", (value) => span(value == null ? null : Math.round(value)));
 
   // ---- Tiles.
@@ -197,12 +212,14 @@
     const part = good + bad > 0 ? bad / (good + bad) : 0;
     tile("bad", "Not delivered", rate(bad), "/s", share(bad, good + bad) + " of what ends now", h.not_delivered, "bad",
       part >= 0.5 && bad > 0 ? "bad" : part >= 0.1 && bad > 0 ? "warn" : null);
-    tile("time", "End to end, 99 of 100", span(last(h.p99_us) || null), "", "half within " + span(last(h.p50_us) || null), h.p99_us, "second");
+    tile("time", "End to end p99", span(last(h.p99_us) || null), "", "p50 " + span(last(h.p50_us) || null), h.p99_us, "second");
     tile("flight", "In flight", brief(t.in_flight), "", t.held ? "the intake is held by a cap" : bytes(t.in_flight_bytes) + ", " + brief(t.waiting) + " wait to be sent again",
       h.in_flight, "accent", t.held ? "warn" : null);
     tile("lag", "Lag", brief(last(h.lag)), "records", data.partitions.length + data.partitions_left_out + " partitions", h.lag, "warn");
     tile("links", "Connections", brief(c.open), "open", brief(c.streams) + " streams" + (c.connecting ? ", " + c.connecting + " connecting" : ""), h.connections, "accent");
   }
+
+  const parked = (one) => whole(one.parked) + (one.parked ? `, ${whole(one.unparked)} taken up again` : "");
 
   // ---- Problems.
   function showProblems(data) {
@@ -240,15 +257,16 @@
     return wrong > 0 && wrong / (good + wrong) >= 0.2;
   };
   const sum = (list) => list.reduce((all, one) => all + one, 0);
+  const natural = new Intl.Collator("en", { numeric: true }).compare;
   const COLUMNS = [
-    { id: "app", title: "App", of: (app) => app.app, down: false },
+    { id: "app", title: "App", down: false },
     { id: "trend", title: "Last 5 min", of: (app) => sum(app.good) + sum(app.bad) },
     { id: "rate", title: "Now /s", of: (app) => app.per_second },
     { id: "delivered", title: "Delivered", of: (app) => app.delivered },
     { id: "bad", title: "Not delivered", of: bad },
     { id: "flight", title: "In flight", of: (app) => app.in_flight },
-    { id: "p50", title: "APNs, half", of: (app) => app.p50_us ?? -1 },
-    { id: "p99", title: "99 of 100", of: (app) => app.p99_us ?? -1 },
+    { id: "p50", title: "APNs p50", of: (app) => app.p50_us ?? -1 },
+    { id: "p99", title: "APNs p99", of: (app) => app.p99_us ?? -1 },
     { id: "links", title: "Connections", of: (app) => app.open },
   ];
   const view = { sort: "trouble", down: true, filter: "", which: "all", most: PAGE, opened: new Set() };
@@ -314,9 +332,10 @@
     if (!node.firstChild) node.append(svg("path", { cls: "area-good" }), svg("path", { cls: "line-good" }), svg("path", { cls: "area-bad" }));
     const all = app.good.map((value, index) => value + app.bad[index]);
     const most = Math.max(1, ...all);
-    mark(node.children[0], "d", area(all, most, 100, 30, 2));
-    mark(node.children[1], "d", path(all, most, 100, 30, 2));
-    mark(node.children[2], "d", sum(app.bad) ? area(app.bad, most, 100, 30, 2) : "");
+    const [upper, lower] = [right(all, 7), right(app.bad, 7)];
+    mark(node.children[0], "d", area(upper, most, 100, 30, 2));
+    mark(node.children[1], "d", path(upper, most, 100, 30, 2));
+    mark(node.children[2], "d", sum(app.bad) ? area(lower, most, 100, 30, 2) : "");
     mark(node, "aria-label", `${whole(sum(app.good))} delivered, ${whole(sum(app.bad))} not, in the last ${Math.round((all.length * 10) / 60)} minutes`);
   }
 
@@ -348,7 +367,7 @@
     row.detail ??= el("tr", { cls: "detail" }, el("td", { colspan: String(COLUMNS.length) }, el("div", { cls: "facts" })));
     const lines = [
       ["Rejected", whole(app.rejected)], ["Expired", whole(app.expired)], ["Failed", whole(app.failed)], ["Invalid", whole(app.invalid)],
-      ["Retries", whole(app.retries)], ["Parked, taken up again", `${whole(app.parked)}, ${whole(app.unparked)}`],
+      ["Retries", whole(app.retries)], ["Parked", parked(app)],
       ["In flight, at most", `${whole(app.in_flight)}, ${app.cap == null ? "removed" : whole(app.cap)}`], ["Open streams", whole(app.streams)],
       ["Connections open, connecting, draining", `${app.open}, ${app.connecting}, ${app.draining}`],
       ...app.reasons.map(([reason, count]) => [reason, whole(count)]),
@@ -372,12 +391,10 @@
     const chosen = apps.filter((app) =>
       (!view.filter || app.app.toLowerCase().includes(view.filter)) &&
       (view.which === "all" || (view.which === "busy" ? app.per_second > 0 || app.in_flight > 0 : trouble(app) > 0)));
-    const compare = column
-      ? (a, b) => {
-          const [x, y] = [column.of(a), column.of(b)];
-          return (x < y ? -1 : x > y ? 1 : 0) * (view.down ? -1 : 1) || (a.app < b.app ? -1 : 1);
-        }
-      : (a, b) => trouble(b) - trouble(a) || b.per_second - a.per_second || (a.app < b.app ? -1 : 1);
+    const compare = (a, b) => {
+      const [x, y] = column?.of ? [column.of(a), column.of(b)] : column ? [0, 0] : [trouble(a), trouble(b)];
+      return ((x - y) * (view.down ? -1 : 1)) || natural(a.app, b.app) * (view.sort === "app" && view.down ? -1 : 1);
+    };
     const shown = chosen.sort(compare).slice(0, view.most);
     const wanted = [];
     for (const app of shown) {
@@ -432,7 +449,7 @@
       row.lastChild.firstChild.style.width = (100 * (tail ?? 0)) / most + "%";
       row.lastChild.lastChild.style.width = (100 * (half ?? 0)) / most + "%";
     });
-    facts(byId("ping"), [["PING to APNs, half", span(data.latency_us.ping[0])]]);
+    facts(byId("ping"), [["PING to APNs, p50", span(data.latency_us.ping[0])]]);
   }
   function showFacts(data) {
     const { connections: c, totals: t } = data;
@@ -446,8 +463,8 @@
       ["Records read", whole(t.consumed)], ["Invalid requests", whole(t.invalid_requests), t.invalid_requests ? "warn" : null],
       ["Dead letters", whole(t.dead_letters)], ["Results under way", whole(t.producer_queue)],
       ["Not stored at first", whole(t.publication_failures), t.publication_failures ? "warn" : null],
-      ["Commits, failed", `${whole(t.commits)}, ${whole(t.commit_failures)}`, t.commit_failures ? "warn" : null],
-      ["Parked, taken up again", `${whole(t.parked)}, ${whole(t.unparked)}`], ["Changes of the assignment", whole(t.rebalances)],
+      ["Commits", whole(t.commits) + (t.commit_failures ? `, ${whole(t.commit_failures)} failed` : ""), t.commit_failures ? "warn" : null],
+      ["Parked", parked(t)], ["Changes of the assignment", whole(t.rebalances)],
       ["Client's errors", whole(t.kafka_errors), t.kafka_errors ? "warn" : null],
     ]);
   }
