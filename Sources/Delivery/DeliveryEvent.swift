@@ -19,7 +19,7 @@ package enum DeliveryEvent: Sendable {
   /// Most of an app's tokens are called bad, or no longer.
   case environment(AppIndex, EnvironmentGuard.Change)
   /// Kafka refused a record for good; `isFinal` when its shortened form was refused too and nothing more can be done.
-  case publicationRefused(OutputTopic, Source, text: String, isFinal: Bool)
+  case publicationRefused(OutputTopic, Source, trace: UUID?, text: String, isFinal: Bool)
   /// A record was not stored and is produced again.
   case publicationRepeated(OutputTopic, text: String)
   /// A partition's offsets began again below what was committed (the topic was made anew).
@@ -40,6 +40,9 @@ package enum DeliveryEvent: Sendable {
     package var requestedAt: UnixTime
     package var completedAt: UnixTime
     package var source: Source
+    package var apnsID: UUID
+    /// The trace that it belongs to; looked up only while `DeliveryMachine.namesTraces`.
+    package var trace: UUID?
   }
 
   /// An attempt that reached APNs, or may have.

@@ -160,7 +160,8 @@ extension DeliveryMachine {
           app: pushes[slot].subject.app, pushType: pushes[slot].subject.notification.pushType, status: ending.status,
           reason: ending.response?.reason, cause: RetryPolicy.Cause(ending), rule: rule, isTokenDead: isTokenDead,
           attempts: pushes[slot].subject.attempts, requestedAt: pushes[slot].subject.requestedAt,
-          completedAt: moment.time, source: pushes[slot].subject.source)))
+          completedAt: moment.time, source: pushes[slot].subject.source,
+          apnsID: pushes[slot].subject.notification.apnsID, trace: namesTraces ? pushes[slot].subject.trace : nil)))
   }
 
   /// Puts a push aside on the deferred topic.

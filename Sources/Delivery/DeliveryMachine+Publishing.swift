@@ -86,7 +86,9 @@ extension DeliveryMachine {
   /// copied. If that is refused too, nothing is left to do but to say so and go on; the stream must not stop.
   private mutating func shorten(_ slot: PushSlot, _ topic: OutputTopic, _ text: String, at moment: Moment) {
     let isFinal = pushes[slot].shortened & topic.bit != 0
-    events.append(.publicationRefused(topic, pushes[slot].subject.source, text: text, isFinal: isFinal))
+    let subject = pushes[slot].subject
+    events.append(
+      .publicationRefused(topic, subject.source, trace: subject.trace, text: text, isFinal: isFinal))
     if isFinal {
       pushes[slot].awaited &= ~topic.bit
       if topic == .deferred { failUnparked(slot, at: moment) }

@@ -60,6 +60,8 @@ package struct DeliveryMachine: Sendable {
   var waitingForRoom: [WaitingPlace] = []
   var isIntakeStopped = false
   package internal(set) var isDraining = false
+  /// Whether the ends of notifications are told with their traces, which takes time to look up.
+  package var namesTraces = false
 
   package var submissions: [[Submission]]
   package var outbox = Outbox()

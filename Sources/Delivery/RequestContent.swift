@@ -24,6 +24,7 @@ extension RequestFields {
       }
       takeID(of: content.event)
     }
+    if trace == nil, let event = content.event?.trace { _ = noteTrace(event.name, event.value, in: body.storage.span) }
     try content.event?.check(in: body.storage.span)
   }
 

@@ -33,6 +33,7 @@ package struct RequestDecoder: Sendable {
     var checked: CheckedFields
     do {
       try fields.read(value, of: &record.body)
+      fields.addTrace(to: &record.body)
       checked = try fields.check(in: record.body.storage.span, apps: apps)
     } catch {
       recycle(&fields)

@@ -14,6 +14,8 @@ struct EventAttributes {
   var dataContentType = FieldValue.absent
   var data = FieldValue.absent
   var dataBase64 = FieldValue.absent
+  /// The extension "Distributed Tracing".
+  var trace: (name: ByteRange, value: FieldValue)?
 
   init(isBinary: Bool) { self.isBinary = isBinary }
 
@@ -29,6 +31,8 @@ struct EventAttributes {
       source = value
     } else if RequestFields.matches(name, "type", in: bytes) {
       type = value
+    } else if RequestFields.matches(name, TraceContext.name, in: bytes) {
+      trace = (name, value)
     }
   }
 
@@ -117,6 +121,8 @@ extension RequestFields {
         event.dataContentType = member
       } else if JSONText.matches(key, "data_base64", in: bytes) {
         event.dataBase64 = member
+      } else if JSONText.matches(key, TraceContext.name, in: bytes), !key.hasEscapes {
+        event.trace = (key.range, member)
       }
     }
     try scanner.endDocument()

@@ -111,6 +111,8 @@ struct RequestFields {
   var tokenItems: [FieldValue]
   /// Fields that the contract does not know.
   var unknownFields = 0
+  /// The `traceparent` that stands in the value.
+  var trace: RecordBody.Header?
   /// The first of the unknown keys, for a guess at what was meant.
   var unknownKeys = InlineArray<4, ByteRange>(repeating: .empty)
 

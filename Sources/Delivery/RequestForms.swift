@@ -45,8 +45,9 @@ extension RequestFields {
       case let field?:
         self[field] = FieldValue(try scanner.value())
       case nil:
-        noteUnknown(key.range)
-        try scanner.value()
+        let value = FieldValue(try scanner.value())
+        let isTrace = JSONText.matches(key, TraceContext.name, in: bytes) && !key.hasEscapes
+        if !isTrace || !noteTrace(key.range, value, in: bytes) { noteUnknown(key.range) }
       }
     }
   }

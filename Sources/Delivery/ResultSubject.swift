@@ -48,6 +48,9 @@ package struct ResultSubject: Sendable {
     notification.apnsID = request.apnsID(item: Int(source.item))
   }
 
+  /// The trace that the request belongs to.
+  var trace: UUID? { TraceContext.traceID(of: headers, in: notification.storage.span) }
+
   /// The same without the headers that are no fields of the request's header form.
   func withFieldsOnly() -> ResultSubject {
     var subject = self

@@ -1,5 +1,14 @@
 /// UUIDs as text, at random, and derived from names.
 extension UUID: CustomStringConvertible {
+  /// The 32 digits without hyphens, in lower case: how the id of a trace is written.
+  package var hexText: String {
+    let digits = [high, low].map { number in
+      let text = String(number, radix: 16)
+      return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+    return digits.joined()
+  }
+
   /// Reads the canonical form (RFC 9562, section 4): 36 characters, digits in either case, no braces. `nil` for
   /// anything else. Version and variant are not looked at.
   package init?(_ text: Span<UInt8>) {

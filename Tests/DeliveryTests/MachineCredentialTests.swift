@@ -12,7 +12,7 @@ import Wire
 
   private func changes(_ bench: MachineBench) -> [String] {
     bench.events.compactMap { event in
-      guard case .breaker(let app, let change) = event else { return nil }
+      guard case .breaker(let app, let change, _) = event else { return nil }
       return "\(app.value) \(change == .closed ? "closed" : "opened")"
     }
   }

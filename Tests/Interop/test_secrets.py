@@ -62,18 +62,3 @@ def test_trace_logs_of_everything_that_goes_wrong_hold_no_secret(world):
     assert '"level":"debug"' in text
     assert len(text.splitlines()) > 200
     assert not planted.found(text, [base64.b64encode(b"planted" * 9).decode(), *world.secrets()])
-
-
-def test_the_level_changes_by_a_reload(world):
-    martlet = world.martlet().wait_ready()
-    path = world.directory / "martlet-1.json5"
-    configuration = json.loads(path.read_text().split("\n", 1)[1])
-    configuration["apps"]["shop-ios"]["maxInFlight"] = 77
-    path.write_text(json.dumps(configuration))
-    until("the reload is done", lambda: '"code":"reloaded"' in martlet.text(), 30)
-    configuration["log"]["level"] = "error"
-    configuration["apps"]["shop-ios"]["maxInFlight"] = 78
-    path.write_text(json.dumps(configuration))
-    until("it is seen", lambda: 'martlet_max_in_flight_notifications{app="shop-ios"} 78' in martlet.metrics_text(), 30)
-    lines = [json.loads(line) for line in martlet.text().splitlines()]
-    assert sum(line["code"] == "reloaded" for line in lines) == 1, lines

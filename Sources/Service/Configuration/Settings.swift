@@ -199,11 +199,11 @@ package struct HTTPSettings: Sendable {
 
 /// `log`: what is written to standard error, and how.
 package struct LogSettings: Sendable {
-  /// One JSON object a line, or text for people.
-  package enum Format: String, CaseIterable, Sendable { case json, text }
+  /// One JSON object a line, or text for people; `auto` is text on a terminal and JSON elsewhere.
+  package enum Format: String, CaseIterable, Sendable { case auto, json, text }
 
   package var level = LogLevel.info
-  package var format = Format.json
+  package var format = Format.auto
 }
 
 /// A host and port to listen on, or the path of a Unix socket.

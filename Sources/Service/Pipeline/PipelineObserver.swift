@@ -48,6 +48,7 @@ struct PipelineObserver {
   /// Takes the machine's events and counts.
   mutating func note(_ machine: inout DeliveryMachine, consumer: Consumer, queued: Int, at moment: Moment) {
     for event in machine.events { note(event) }
+    machine.namesTraces = log.isOn(.trace)
     machine.events.removeAll(keepingCapacity: true)
     note(machine.tally)
     machine.tally = Tally()
@@ -74,14 +75,15 @@ struct PipelineObserver {
     case .unparked(let app): metrics.add(.undeferred, app: app)
     case .breaker(let app, let change, let result): note(change, of: app, after: result)
     case .environment(let app, let change): note(change, of: app)
-    case .publicationRefused(let topic, let source, let text, let isFinal):
+    case .publicationRefused(let topic, let source, let trace, let text, let isFinal):
       metrics.add(.publicationFailures(topic))
       log.error(
         "publication_refused",
         isFinal
           ? "Kafka refused a record for good, and its shortened form too: it is missing"
           : "Kafka refused a record for good; it is published again without what was only copied",
-        [.topic(topic.label), .partition(source.partition.partition), .offset(source.offset), .cause(CauseText(text))])
+        [.topic(topic.label), .partition(source.partition.partition), .offset(source.offset), .cause(CauseText(text))]
+          + (trace.map { [.trace($0)] } ?? []))
     case .publicationRepeated(let topic, let text):
       metrics.add(.publicationFailures(topic))
       log.warning(
@@ -95,6 +97,7 @@ struct PipelineObserver {
   }
 
   private func note(_ finished: DeliveryEvent.Finished) {
+    log.trace("ended", "a notification has ended", fields(of: finished))
     metrics.add(.notifications(finished.status, finished.pushType), app: finished.app)
     if let cause = finished.cause { metrics.add(.failures(cause), app: finished.app) }
     if finished.status == .rejected { metrics.add(.rejections(finished.reason ?? .unknown), app: finished.app) }
@@ -105,6 +108,21 @@ struct PipelineObserver {
     if finished.isTokenDead, let reason = finished.reason.flatMap(TokenEventReason.init) {
       metrics.add(.invalidTokens(reason), app: finished.app)
     }
+  }
+
+  /// All that says which notification it was, and what became of it.
+  private func fields(of finished: DeliveryEvent.Finished) -> [LogField] {
+    var fields: [LogField] = [
+      .topic(name(finished.source.partition)), .partition(finished.source.partition.partition),
+      .offset(finished.source.offset), .item(finished.source.item), .ending(finished.status),
+      .attempts(finished.attempts),
+      .duration(
+        .milliseconds(finished.completedAt.milliseconds - finished.requestedAt.milliseconds)),
+    ]
+    if let app = finished.app { fields += [.app(apps[app].name), .requestID(finished.apnsID)] }
+    if let reason = finished.reason { fields.append(.reason(reason)) }
+    if let trace = finished.trace { fields.append(.trace(trace)) }
+    return fields
   }
 
   private func note(_ change: AppHealth.Change, of app: AppIndex, after result: SendResult) {

@@ -24,7 +24,7 @@ package final class Log: Sendable {
     now: @escaping @Sendable () -> Moment = ServiceClock.now, sink: @escaping Sink = StandardError.write
   ) {
     self.threshold = Atomic(level.rank)
-    self.format = format
+    self.format = format == .auto && StandardError.isTerminal ? .text : format
     self.now = now
     self.sink = sink
     self.limiter = Mutex(limiter)
@@ -100,6 +100,11 @@ package final class Log: Sendable {
     let moment = now()
     if level >= .warning { problems.note(level, code: code, message: message, fields, at: moment.time) }
     guard isOn(level) else { return }
+    // Whoever asks for every notification gets every one.
+    if level == .trace {
+      emit(LogLine(time: moment.time, level: level, code: code, message: message, fields: fields, suppressed: 0))
+      return
+    }
     var app: String?
     for case .app(let name) in fields { app = name }
     let kind = RepeatLimiter.Kind(code: code, app: app)
@@ -125,6 +130,9 @@ package final class Log: Sendable {
 /// The process's standard error.
 package enum StandardError {
   private static let gate = Mutex<Void>(())
+
+  /// Whether people read it as it is written.
+  static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
   /// Writes all bytes as one piece; whoever writes at the same time waits. What cannot be written is given up: there
   /// is nowhere to tell of it.

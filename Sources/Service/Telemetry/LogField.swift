@@ -1,4 +1,5 @@
 package import APNs
+package import Delivery
 package import Wire
 
 /// One field of a log line.
@@ -10,6 +11,12 @@ package enum LogField: Sendable {
   case topic(String)
   case partition(Int32)
   case offset(Int64)
+  /// Its place in a batch.
+  case item(Int32)
+  case ending(Ending.Status)
+  case attempts(Int)
+  /// The id of a trace (W3C Trace Context).
+  case trace(UUID)
   case lane(Int32)
   case host(String)
   case port(UInt16)
@@ -34,6 +41,10 @@ package enum LogField: Sendable {
     case .topic: "topic"
     case .partition: "partition"
     case .offset: "offset"
+    case .item: "index"
+    case .ending: "status"
+    case .attempts: "attempts"
+    case .trace: "trace_id"
     case .lane: "lane"
     case .host: "host"
     case .port: "port"

@@ -1,4 +1,5 @@
 internal import APNs
+internal import Delivery
 package import Wire
 
 /// One line, ready to be written: JSON or text, never longer than a pipe takes in one piece.
@@ -26,7 +27,7 @@ struct LogLine {
 
   private func rendered(as format: LogSettings.Format) -> [UInt8] {
     switch format {
-    case .json: json()
+    case .json, .auto: json()
     case .text: text()
     }
   }
@@ -96,7 +97,10 @@ extension LogField {
     switch self {
     case .app(let text), .topic(let text), .host(let text), .file(let text), .setting(let text), .version(let text):
       .text(String(text.prefix(500)))
-    case .partition(let number), .lane(let number): .integer(Int64(number))
+    case .partition(let number), .lane(let number), .item(let number): .integer(Int64(number))
+    case .ending(let status): .text(status.rawValue)
+    case .attempts(let number): .integer(Int64(number))
+    case .trace(let trace): .text(trace.hexText)
     case .offset(let number): .integer(number)
     case .port(let number), .status(let number): .integer(Int64(number))
     case .count(let number): .integer(Int64(number))

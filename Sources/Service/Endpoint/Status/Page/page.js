@@ -332,7 +332,8 @@
     if (!node.firstChild) node.append(svg("path", { cls: "area-good" }), svg("path", { cls: "line-good" }), svg("path", { cls: "area-bad" }));
     const all = app.good.map((value, index) => value + app.bad[index]);
     const most = Math.max(1, ...all);
-    const [upper, lower] = [right(all, 7), right(app.bad, 7)];
+    // One slot alone is as wide as two, so that it can be seen.
+    const [upper, lower] = [all, app.bad].map((list) => right(list.length === 1 ? [list[0], list[0]] : list, 7));
     mark(node.children[0], "d", area(upper, most, 100, 30, 2));
     mark(node.children[1], "d", path(upper, most, 100, 30, 2));
     mark(node.children[2], "d", sum(app.bad) ? area(lower, most, 100, 30, 2) : "");
