@@ -307,7 +307,8 @@ extension LogSettings {
     defaults: LogSettings(),
     fields: [
       .value("level", \.level, .word(), "The least important lines that are written."),
-      .value("format", \.format, .word(), "One JSON object a line, or text for people; auto: text on a terminal, JSON elsewhere."),
+      .value(
+        "format", \.format, .word(), "One JSON object a line, or text for people. auto: text on a terminal, else JSON."),
     ])
 }
 

@@ -80,9 +80,10 @@ package struct StatusDocument {
     let invalid = InvalidRule.allCases.reduce(0) { $0 + snapshot.value(.invalid($1)) }
     let failures = OutputTopic.allCases.reduce(0) { $0 + snapshot.value(.publicationFailures($1)) }
     let apps = snapshot.apps.indices.map { AppIndex(Int32($0)) }
+    let inFlight = ([nil] + apps).reduce(0) { $0 + max(0, snapshot.value(.inFlight, app: $1)) }
     let numbers: [(String, Int)] = [
       ("consumed", snapshot.value(.recordsConsumed)), ("invalid_requests", invalid),
-      ("dead_letters", snapshot.value(.deadLetters)), ("in_flight", ([nil] + apps).reduce(0) { $0 + max(0, snapshot.value(.inFlight, app: $1)) }),
+      ("dead_letters", snapshot.value(.deadLetters)), ("in_flight", inFlight),
       ("in_flight_bytes", snapshot.value(.bytesInFlight)), ("waiting", snapshot.value(.waiting)),
       ("producer_queue", snapshot.value(.producerQueue)), ("publication_failures", failures),
       ("commits", snapshot.value(.commits)), ("commit_failures", snapshot.value(.commitFailures)),
