@@ -154,13 +154,8 @@
       node.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const last = values.map((list, k) => series[k].name + " " + format(list[list.length - 1])).join(", ");
       node.setAttribute("aria-label", `${label}: ${last}. Arrow keys show earlier values.`);
-      const parts = [0, 0.5, 1].flatMap((level) => {
-        const y = height - 18 - level * (height - 30);
-        return [
-          svg("line", { cls: "grid", x1: 0, x2: width, y1: y, y2: y }),
-          level ? svg("text", { x: 0, y: y - 4 }, format(level * most)) : null,
-        ];
-      });
+      const levels = [0, 0.5, 1].map((level) => [level, height - 18 - level * (height - 30)]);
+      const parts = levels.map(([, y]) => svg("line", { cls: "grid", x1: 0, x2: width, y1: y, y2: y }));
       const inner = height - 18;
       series.forEach(({ tone }, k) => {
         const shape = svg("g", {});
@@ -169,11 +164,12 @@
         shape.setAttribute("transform", `translate(0 12) scale(1 ${(inner - 12) / inner})`);
         parts.push(shape);
       });
+      for (const [level, y] of levels.slice(1)) parts.push(svg("text", { x: 0, y: y - 4 }, format(level * most)));
       const minutes = ((values[0].length - 1) * PERIOD) / 60000;
       if (minutes >= 0.5) parts.push(svg("text", { x: 0, y: height - 3 }, `${trim(minutes)} min ago`));
       parts.push(svg("text", { x: width, y: height - 3, "text-anchor": "end" }, "now"));
       cursor.setAttribute("y2", height - 18);
-      node.replaceChildren(...parts.filter(Boolean), cursor);
+      node.replaceChildren(...parts, cursor);
       show();
     };
   }
@@ -215,7 +211,7 @@
     tile("time", "End to end p99", span(last(h.p99_us) || null), "", "p50 " + span(last(h.p50_us) || null), h.p99_us, "second");
     tile("flight", "In flight", brief(t.in_flight), "", t.held ? "the intake is held by a cap" : bytes(t.in_flight_bytes) + ", " + brief(t.waiting) + " wait to be sent again",
       h.in_flight, "accent", t.held ? "warn" : null);
-    tile("lag", "Lag", brief(last(h.lag)), "records", data.partitions.length + data.partitions_left_out + " partitions", h.lag, "warn");
+    tile("lag", "Lag", brief(last(h.lag)), "records", `behind what is committed, ${data.partitions.length + data.partitions_left_out} partitions`, h.lag, "warn");
     tile("links", "Connections", brief(c.open), "open", brief(c.streams) + " streams" + (c.connecting ? ", " + c.connecting + " connecting" : ""), h.connections, "accent");
   }
 
