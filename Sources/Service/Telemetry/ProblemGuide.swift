@@ -49,6 +49,26 @@ package enum ProblemGuide {
     "kafka_error": Entry(
       meaning: "Kafka's client reports an error.",
       mend: "Brokers away come back by themselves. Rights and unknown topics do not: the cause names them."),
+    "kafka_refused": Entry(
+      meaning: "Kafka refuses this service's credentials or rights. Nothing is lost: it is tried again and again.",
+      mend: "The cause names the client and the refusal: mend the SASL or TLS settings, the file of the password, or the "
+        + "ACLs of group and topics."),
+    "output_refused": Entry(
+      meaning: "A topic takes no records, so what belongs there waits, and the intake stops at its cap.",
+      mend: "The topic must exist and this service must have the right to write to it. It goes on by itself then."),
+    "output_stalled": Entry(
+      meaning: "A topic has acknowledged nothing for some time, though records wait for it.",
+      mend: "Look at its partitions' leaders and in-sync replicas; `min.insync.replicas` may be more than there are."),
+    "producer_failed": Entry(
+      meaning: "Kafka's producer could do nothing more; a new one has taken over and produces again what was not stored.",
+      mend: "Once is no harm. If it comes back: the brokers' log for this client, and the age of its idempotent id."),
+    "loop_stuck": Entry(
+      meaning: "A part of the service has not moved for too long. `/healthz` says so too.",
+      mend: "Kubernetes starts the replica again; nothing is lost. If it comes back, report it with the log."),
+    "intake_held": Entry(
+      meaning: "So much is in flight that no more requests are taken up until some have ended.",
+      mend: "Nothing, if it passes. If it lasts: an app that APNs serves slowly, Kafka that stores no results, or caps "
+        + "(`delivery.maxInFlight`) that are too low for the rate."),
     "offsets_began_again": Entry(
       meaning: "A topic was deleted and made anew, so its offsets began again. Reading begins with it.",
       mend: "Nothing, if that was meant."),

@@ -69,6 +69,9 @@ struct StatusProblems {
           level: .error, code: "reload_refused",
           message: "the new configuration cannot be used; the one in effect stays"))
     }
+    found += health.kafkaFaults.map { fault in
+      Present(level: .error, code: "kafka_refused", message: "Kafka refuses what this service needs", cause: fault)
+    }
     for app in health.apps {
       if let fault = app.fault {
         found.append(
