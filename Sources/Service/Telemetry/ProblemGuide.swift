@@ -51,7 +51,7 @@ package enum ProblemGuide {
       mend: "Brokers away come back by themselves. Rights and unknown topics do not: the cause names them."),
     "kafka_refused": Entry(
       meaning: "Kafka refuses this service's credentials or rights. Nothing is lost: it is tried again and again.",
-      mend: "The cause names the client and the refusal: mend the SASL or TLS settings, the file of the password, or the "
+      mend: "The cause names the client and the refusal: mend the SASL or TLS settings, the password's file, or the "
         + "ACLs of group and topics."),
     "output_refused": Entry(
       meaning: "A topic takes no records, so what belongs there waits, and the intake stops at its cap.",
@@ -60,7 +60,7 @@ package enum ProblemGuide {
       meaning: "A topic has acknowledged nothing for some time, though records wait for it.",
       mend: "Look at its partitions' leaders and in-sync replicas; `min.insync.replicas` may be more than there are."),
     "producer_failed": Entry(
-      meaning: "Kafka's producer could do nothing more; a new one has taken over and produces again what was not stored.",
+      meaning: "Kafka's producer could do nothing more; a new one has taken over what was not stored.",
       mend: "Once is no harm. If it comes back: the brokers' log for this client, and the age of its idempotent id."),
     "loop_stuck": Entry(
       meaning: "A part of the service has not moved for too long. `/healthz` says so too.",
