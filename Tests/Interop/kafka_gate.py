@@ -54,7 +54,8 @@ class Scram:
             self.bare = bare
             return self.first.encode(), None
         without_proof, _, proof = text.rpartition(",p=")
-        if self.user not in self.users or f"r={self.nonce}" not in without_proof:
+        # Brokers look at the end of the nonce alone, and librdkafka before 2.8 puts its own part in front once more.
+        if self.user not in self.users or not without_proof.endswith(self.nonce):
             raise Refused(f"Authentication failed during authentication due to invalid credentials with {self.name}")
         salted = hashlib.pbkdf2_hmac(self.hash, self.users[self.user].encode(), self.salt, self.ITERATIONS)
         client_key = hmac.digest(salted, b"Client Key", self.hash)

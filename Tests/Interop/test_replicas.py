@@ -1,0 +1,261 @@
+"""Several replicas on real sockets, under load: a Kubernetes rollout, a frozen process, brokers that die."""
+
+import json
+import os
+import signal
+import statistics
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pytest
+
+from apns_standin import Answer
+from contract import check_result
+from kafka_io import Outgoing, committed, produce
+from processes import Martlet
+from waiting import PATIENCE, until
+from world import TOPICS, World, device_token, request
+
+PARTITIONS = TOPICS["push.requests"]
+#: Requests a second: enough that there is always something in flight, and little for a busy machine.
+RATE = 200
+APPS = 4
+#: How often offsets are committed, how long a revocation may take with its commit, and what a busy machine adds.
+COMMIT_INTERVAL, REVOCATION, GRACE = 1.0, 8.0, 1.5 * PATIENCE
+#: How long a replica may be silent before the group goes on without it, in seconds.
+SESSION = 6
+
+
+@dataclass
+class Traffic:
+    """Produces requests at a steady rate, and keeps the books: results, and committed offsets."""
+
+    world: World
+    sent: int = 0
+    #: For each request, when it was produced, and when each of its results was completed, in seconds since 1970.
+    produced: list[float] = field(default_factory=list)
+    results: dict[int, list[float]] = field(default_factory=dict)
+    offsets: dict[int, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _enough: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> "Traffic":
+        self.reader, self.bootstrap = self.world.results, self.world.kafka.bootstrap
+        work = (self._produce, self._follow, self._watch_commits)
+        self.threads = [threading.Thread(target=self._run, args=(each,), daemon=True) for each in work]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        self._stop.set()
+        for thread in self.threads:
+            thread.join(30)
+
+    def _run(self, work) -> None:
+        try:
+            work()
+        except Exception as error:  # Told by the test's own thread.
+            self.problems.append(f"{work.__name__}: {error!r}")
+
+    def _record(self, number: int) -> Outgoing:
+        fields = request(device_token(number), f"app-{number % APPS}", id=f"request-{number}")
+        return Outgoing(json.dumps(fields).encode(), partition=number % PARTITIONS)
+
+    def _produce(self) -> None:
+        step = 0.25
+        while not self._enough.is_set():
+            batch = range(self.sent, self.sent + int(RATE * step))
+            produce(self.bootstrap, "push.requests", map(self._record, batch))
+            self.produced += [time.time()] * len(batch)
+            self.sent = batch.stop
+            self._enough.wait(step)
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            for record in self.reader.poll(0.1, 5000):
+                result = check_result(record, against_schema=False)
+                number = int(result["id"].rpartition("-")[2])
+                self.results.setdefault(number, []).append(result["completed_at"] / 1000)
+                if result["status"] != "delivered":
+                    self.problems.append(f"not delivered: {result}")
+            self.reader.records.clear()
+
+    def _watch_commits(self) -> None:
+        while not self._stop.is_set():
+            for partition, offset in self.committed().items():
+                if offset < self.offsets.get(partition, -1001):
+                    self.problems.append(f"[{partition}] went back from {self.offsets[partition]} to {offset}")
+                self.offsets[partition] = max(offset, self.offsets.get(partition, -1001))
+            self._stop.wait(0.2)
+
+    def committed(self) -> dict[int, int]:
+        return committed(self.bootstrap, self.world.group, "push.requests", PARTITIONS)
+
+    def flows(self, seconds: float = 2) -> None:
+        """Waits until what is produced from now on for so long has its results."""
+        time.sleep(seconds)
+        self.settled(self.sent)
+
+    def settled(self, number: int) -> None:
+        until(
+            f"{number} results, not {len(self.results)}; {self.problems[:3]}",
+            lambda: self.problems or all(each in self.results for each in range(number)), 60,
+        )  # fmt: skip
+        assert not self.problems, self.problems[:5]
+
+    def finish(self, martlets: list[Martlet]) -> None:
+        """No more requests; every one has its result, and all replicas end."""
+        self._enough.set()
+        self.threads[0].join(30)
+        self.settled(self.sent)
+        # While the group is at rest: a commit that meets a rebalance may be refused.
+        until("all is committed", lambda: sum(self.committed().values()) == self.sent, 30)
+        for martlet in martlets:
+            assert martlet.terminate() == 0, martlet.tail()
+        # What the drain published must be seen as well, and what it committed.
+        time.sleep(1)
+        assert not self.problems, self.problems[:5]
+        assert sum(self.committed().values()) == self.sent
+
+    def repeats(self) -> list[tuple[int, float]]:
+        """The requests with more than one result, and when the first was completed."""
+        return [(number, sorted(times)[0]) for number, times in self.results.items() if len(times) > 1]
+
+    def latencies(self) -> list[float]:
+        """From the request to its first result, in order."""
+        return sorted(min(times) - self.produced[number] for number, times in self.results.items())
+
+    def tell(self, what: str) -> None:
+        slow = self.latencies()
+        print(
+            f"{what}: {self.sent} requests, {len(self.repeats())} with more than one result; "
+            f"to the result: median {statistics.median(slow):.2f} s, longest {slow[-1]:.2f} s"
+        )
+
+
+def equip(world: World, **properties: object) -> None:
+    for number in range(APPS):
+        world.app(f"app-{number}", f"com.example.app{number}")
+    world.kafka_properties.update({"session.timeout.ms": f"{SESSION * 1000}", **properties})
+    # The look-alike takes some time, so that there is something in flight at any moment.
+    world.server.answer_by_default(Answer(delay=0.05))
+
+
+def changes_of_the_group(world: World) -> list[float]:
+    """When some replica had to give partitions up, in seconds since 1970."""
+    times = []
+    for program in world.programs:
+        for line in program.text().splitlines() if isinstance(program, Martlet) else ():
+            if '"partitions_revoked"' in line or '"partitions_lost"' in line:
+                times.append(datetime.fromisoformat(json.loads(line)["time"]).timestamp())
+    return times
+
+
+def check_repeats(traffic: Traffic, *others: float) -> None:
+    """What is repeated was in flight when partitions changed hands, or settled within a commit's time before that: a
+    commit that meets a rebalance may be refused. `others`: further times of which no log tells.
+    """
+    changes = [*changes_of_the_group(traffic.world), *others]
+    stale = [
+        (number, first)
+        for number, first in traffic.repeats()
+        if not any(when - COMMIT_INTERVAL - GRACE <= first <= when + REVOCATION + GRACE for when in changes)
+    ]
+    assert not stale, f"{len(stale)} repeats without a reason, such as {stale[:3]}; changes at {changes}"
+
+
+def partitions_of(martlet: Martlet) -> int:
+    return int(martlet.metrics().get("martlet_assigned_partitions", 0))
+
+
+def share(martlets: list[Martlet]) -> None:
+    """Waits until all partitions are served, and each replica has some."""
+    topics = PARTITIONS + TOPICS["push.deferred"]
+
+    def is_shared() -> bool:
+        shares = [partitions_of(martlet) for martlet in martlets]
+        return sum(shares) == topics and all(shares)
+
+    until(f"{len(martlets)} replicas share the partitions", is_shared, 40)
+
+
+@pytest.mark.parametrize(("strategy", "times"), [("roundrobin,range", 3), ("cooperative-sticky", 1)])
+def test_a_rolling_update_loses_nothing_and_repeats_next_to_nothing(world, strategy, times):
+    """What Kubernetes does with maxSurge 1: a new pod, and when it is ready SIGTERM for an old one; again and again."""
+    drain = 5.0
+    equip(world, **{"partition.assignment.strategy": strategy})
+    replicas = [world.martlet(drainTimeout=f"{drain}s") for _ in range(2)]
+    for replica in replicas:
+        replica.wait_ready()
+    share(replicas)
+    with Traffic(world) as traffic:
+        traffic.flows()
+        drains = []
+        for _ in range(times):
+            replicas.append(world.martlet(drainTimeout=f"{drain}s").wait_ready())
+            share(replicas)
+            old, asked = replicas.pop(0), time.monotonic()
+            assert old.terminate() == 0, old.tail()
+            drains.append(time.monotonic() - asked)
+            share(replicas)
+        traffic.flows()
+        traffic.finish(replicas)
+        traffic.tell(f"rollout, {strategy}: drains of {', '.join(f'{each:.1f}' for each in drains)} s")
+        # The drain's own bound, the last commit's and that of leaving the group.
+        assert max(drains) < (drain + 3 + 4) * PATIENCE
+        # A rebalance may stop the intake for a drain and two session timeouts, and then there is a backlog.
+        assert traffic.latencies()[-1] < (drain + 3 + 4 + 2 * SESSION) * PATIENCE
+        check_repeats(traffic)
+
+
+def test_a_frozen_replica_is_left_behind_and_does_no_harm_when_it_is_back(world):
+    """SIGSTOP for longer than the session timeout: others take over, and what it does late changes nothing."""
+    equip(world)
+    replicas = [world.martlet().wait_ready(), world.martlet().wait_ready()]
+    share(replicas)
+    with Traffic(world) as traffic:
+        traffic.flows()
+        frozen, other = replicas
+        os.kill(frozen.pid, signal.SIGSTOP)
+        stopped = time.time()
+        until("the other one has all", lambda: partitions_of(other) == PARTITIONS + TOPICS["push.deferred"], 40)
+        traffic.flows()
+        os.kill(frozen.pid, signal.SIGCONT)
+        share(replicas)
+        traffic.flows()
+        traffic.finish(replicas)
+        traffic.tell("SIGSTOP")
+        assert '"partitions_lost"' in frozen.text()
+        check_repeats(traffic, stopped)
+
+
+def test_brokers_that_die_and_misbehave_cost_no_result(world):
+    """Three brokers: each is away in turn, the coordinator and leaders move, and requests are refused at random."""
+    world.brokers = 3
+    equip(world)
+    replicas = [world.martlet().wait_ready(), world.martlet().wait_ready()]
+    share(replicas)
+    kafka = world.kafka
+    with Traffic(world) as traffic:
+        traffic.flows(1)
+        for broker in (1, 2, 3):
+            kafka.order("broker", broker, "down")
+            time.sleep(2)
+            kafka.order("broker", broker, "up")
+            traffic.flows(1)
+        for partition in range(PARTITIONS):
+            kafka.order("leader", "push.requests", partition, partition % 3 + 1)
+        kafka.order("coordinator", world.group, 2)
+        kafka.order("fail", "produce", "NOT_ENOUGH_REPLICAS", 3)
+        kafka.order("fail", "fetch", "NOT_LEADER_FOR_PARTITION", 20)
+        kafka.order("fail", "offsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", 4)
+        kafka.order("fail", "heartbeat", "NOT_COORDINATOR", 2)
+        traffic.flows(2)
+        traffic.finish(replicas)
+        traffic.tell("brokers")
+        check_repeats(traffic)
