@@ -13,7 +13,7 @@ struct TopicFollowerTests {
   init() throws {
     cluster = try MockCluster()
     try cluster.createTopic("push.results", partitions: 2)
-    var kafka = KafkaSettings()
+    var kafka = Settings().kafka
     kafka.brokers = [cluster.bootstrapServers]
     self.kafka = kafka
   }
