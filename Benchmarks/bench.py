@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "Tests" / "Interop"))
 
 from confluent_kafka import Consumer, TopicPartition  # noqa: E402
 
+import instructions  # noqa: E402
+import latency  # noqa: E402
 from credentials import CertificateAuthority, SigningKey, make_signing_key  # noqa: E402
 from kafka_io import Outgoing, committed, produce  # noqa: E402
 from processes import Martlet, MockKafka, Program, find_binary, free_port, nghttpd  # noqa: E402
@@ -48,9 +50,9 @@ class Run:
     broker_microseconds: float = 0
 
 
-def body() -> bytes:
+def body(size: int = BODY_BYTES) -> bytes:
     start, end = b'{"aps":{"alert":"', b'"}}'
-    return start + b"x" * (BODY_BYTES - len(start) - len(end)) + end
+    return start + b"x" * (size - len(start) - len(end)) + end
 
 
 def expiration() -> int:
@@ -67,6 +69,7 @@ class Bench:
         devices = directory / "htdocs" / "3" / "device"
         devices.mkdir(parents=True)
         (devices / DEVICE).write_bytes(b"")
+        self.apps, self.payload = 1, BODY_BYTES
         self.server: Program
         self.server, self.port = nghttpd(directory / "htdocs", self.authority.issue())
 
@@ -99,11 +102,31 @@ class Bench:
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return Run(float(rate[1]), used / count * 1e6, (self.server.processor_seconds() - server) / count * 1e6)
 
-    def martlet(self, number: int) -> Run:
+    def leg(self, connections: int = CONNECTIONS) -> Run:
+        """One run of the service's own HTTP/2 client, alone."""
+        count = self.options.requests
+        command = [
+            self.binary.with_name("microbench"), "leg", "--port", str(self.port), "--ca-file", self.authority.authority,
+            "--count", str(count), "--connections", str(connections), "--streams", str(STREAMS),
+        ]  # fmt: skip
+        server = self.server.processor_seconds()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found = re.search(r"requests in ([\d.e-]+) s; 0 refused", printed)
+        if found is None:
+            raise SystemExit(f"the leg alone did not get {count} answers of 200:\n{printed}")
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Run(
+            count / float(found[1]), used / count * 1e6, (self.server.processor_seconds() - server) / count * 1e6
+        )
+
+    def martlet(self, number: int, apps: int = 1, partitions: int = 8, payload: int = BODY_BYTES) -> Run:
         """One run of the service, with a broker of its own."""
-        records = [self.record() for _ in range(self.options.requests)]
+        self.apps, self.payload = apps, payload
+        records = [self.record(index % apps) for index in range(self.options.requests)]
         size = sum(len(record.value or b"") + 40 for record in records)
-        partitions = max(8, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
+        partitions = max(partitions, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
         topics = {
             "push.requests": partitions,
             "push.results": RESULT_PARTITIONS,
@@ -168,32 +191,24 @@ class Bench:
                 raise SystemExit("the offsets were not committed within 10 s of the last result")
             time.sleep(0.2)
 
-    def record(self) -> Outgoing:
+    def record(self, app: int = 0) -> Outgoing:
         fields = (
-            b'{"id":"%b","app":"shop-ios","token":"%b","push_type":"alert","priority":10,"expiration":%d,"payload":%b}'
+            b'{"id":"%b","app":"shop-%d","token":"%b","push_type":"alert","priority":10,"expiration":%d,"payload":%b}'
         )
-        value = fields % (str(uuid.uuid4()).encode(), DEVICE.encode(), expiration(), body())
+        value = fields % (str(uuid.uuid4()).encode(), app, DEVICE.encode(), expiration(), body(self.payload))
         return Outgoing(value, key=DEVICE.encode())
 
     def configuration(self, bootstrap: str, http_port: int) -> dict:
+        app = {
+            "bundleId": BUNDLE,
+            "token": {"keyFile": str(self.key.file), "keyId": self.key.key_id, "teamId": self.key.team_id},
+            "server": {"host": "localhost", "port": self.port, "caFile": str(self.authority.authority)},
+        }
         return {
             "kafka": {"brokers": bootstrap, "group": "martlet"},
-            "apps": {
-                "shop-ios": {
-                    "bundleId": BUNDLE,
-                    "token": {
-                        "keyFile": str(self.key.file),
-                        "keyId": self.key.key_id,
-                        "teamId": self.key.team_id,
-                    },
-                    "server": {
-                        "host": "localhost",
-                        "port": self.port,
-                        "caFile": str(self.authority.authority),
-                    },
-                }
-            },
-            "delivery": {"maxConnectionsPerApp": CONNECTIONS},
+            "apps": {f"shop-{number}": app for number in range(self.apps)},
+            # Many apps have a connection each, so that the number of connections does not grow beyond a thousand.
+            "delivery": {"maxConnectionsPerApp": CONNECTIONS if self.apps < 100 else 1},
             "http": {"listen": f"127.0.0.1:{http_port}"},
             "log": {"level": "warning"},
         }
@@ -220,12 +235,12 @@ def spread(values: list[float]) -> float:
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def table(yardstick: list[Run], service: list[Run]) -> str:
+def table(yardstick: list[Run], service: list[Run], leg: list[Run]) -> str:
     def median(runs: list[Run], name: str) -> float:
         return statistics.median(getattr(run, name) for run in runs)
 
     lines = []
-    for name, runs in (("h2load", yardstick), ("martlet", service)):
+    for name, runs in (("h2load", yardstick), ("martlet", service), ("APNs leg alone", leg)):
         if rates := [run.per_second for run in runs]:
             lines.append(
                 f"{name}: {', '.join(f'{rate:,.0f}' for rate in rates)} requests/s, spread {spread(rates):.0%}"
@@ -236,8 +251,10 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
         lines.append(f"h2load: {median(yardstick, 'microseconds'):.1f} µs of CPU a request")
         return "\n".join(lines)
     rows = [
-        ("requests per second", *(median(runs, "per_second") for runs in (service, yardstick)), ">= 0.50"),
-        ("CPU per notification, µs", *(median(runs, "microseconds") for runs in (service, yardstick)), "<= 2.0"),
+        ("APNs leg alone, per second", median(leg, "per_second"), median(yardstick, "per_second"), ">= 0.90"),
+        ("APNs leg alone, CPU, µs", median(leg, "microseconds"), median(yardstick, "microseconds"), ""),
+        ("end to end, per second", *(median(runs, "per_second") for runs in (service, yardstick)), ">= 0.50"),
+        ("end to end, CPU, µs", *(median(runs, "microseconds") for runs in (service, yardstick)), "<= 2.0"),
         ("the broker's CPU, µs", median(service, "broker_microseconds"), 0.0, ""),
         ("nghttpd's CPU, µs", *(median(runs, "server_microseconds") for runs in (service, yardstick)), ""),
     ]
@@ -245,16 +262,44 @@ def table(yardstick: list[Run], service: list[Run]) -> str:
         "",
         f"medians of {len(service)} runs in turn:",
         "",
-        "| what                      |    martlet |     h2load |  ratio | target  |",
-        "|---------------------------|-----------:|-----------:|-------:|---------|",
+        "| what                       |    martlet |     h2load |  ratio | target  |",
+        "|----------------------------|-----------:|-----------:|-------:|---------|",
     ]
     lines += [
-        f"| {name:<25} | {ours:>10,.1f} | {theirs:>10,.1f} | {ours / theirs if theirs else 0:>6.2f} | {target:<7} |"
+        f"| {name:<26} | {ours:>10,.1f} | {theirs:>10,.1f} | {ours / theirs if theirs else 0:>6.2f} | {target:<7} |"
         for name, ours, theirs, target in rows
     ]
     peak = max(run.peak for run in service) / (1 << 20)
-    lines.append(f"| {'peak resident memory, MiB':<25} | {peak:>10,.1f} | {'':>10} | {'':>6} | {'<= 96':<7} |")
+    lines.append(f"| {'peak resident memory, MiB':<26} | {peak:>10,.1f} | {'':>10} | {'':>6} | {'<= 96':<7} |")
     return "\n".join(lines)
+
+
+def growth(bench: Bench) -> None:
+    """How CPU per notification and throughput change with the number of apps and partitions, and the payload's size."""
+    print("| apps | partitions | payload, bytes | per second | CPU, µs | resident memory, MiB |")
+    print("|-----:|-----------:|---------------:|-----------:|--------:|---------------------:|")
+    shapes = [(1, 8, 217), (10, 8, 217), (100, 8, 217), (1000, 8, 217), (1, 32, 217), (1, 256, 217), (1, 8, 1024),
+              (1, 8, 4000)]  # fmt: skip
+    for number, (apps, partitions, payload) in enumerate(shapes):
+        run = bench.martlet(1000 + number, apps, partitions, payload)
+        print(
+            f"| {apps:>4,} | {partitions:>10} | {payload:>14,} | {run.per_second:>10,.0f} | {run.microseconds:>7.1f} | "
+            f"{run.peak / (1 << 20):>20.1f} |",
+            flush=True,
+        )
+
+
+def ratios(bench: Bench, options: argparse.Namespace) -> None:
+    yardstick, service, leg = [], [], []
+    for number in range(options.runs):
+        yardstick.append(bench.h2load())
+        text = f"run {number + 1}: h2load {yardstick[-1].per_second:,.0f}/s"
+        if not options.yardstick_only:
+            leg.append(bench.leg())
+            service.append(bench.martlet(number))
+            text += f", APNs leg {leg[-1].per_second:,.0f}/s, martlet {service[-1].per_second:,.0f}/s"
+        print(text, file=sys.stderr, flush=True)
+    print(table(yardstick, service, leg))
 
 
 def main() -> None:
@@ -263,21 +308,28 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200_000, help="notifications in each run (default: 200000)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds that a run may take (default: 120)")
     parser.add_argument("--yardstick-only", action="store_true", help="run h2load alone")
+    parser.add_argument("--growth", action="store_true", help="with many apps, partitions and bytes")
+    parser.add_argument("--latency", type=float, metavar="N", help="percentiles at shares of N notifications a second")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="memory over a steady load")
+    parser.add_argument("--rate", type=float, default=5_000, help="notifications a second of the soak (default: 5000)")
+    parser.add_argument("--check", action="store_true", help="count instructions, and compare them with those kept")
+    parser.add_argument("--update", action="store_true", help="count instructions, and keep them")
     options = parser.parse_args()
+    if options.check or options.update:
+        sys.exit(instructions.check(find_binary().with_name("microbench"), options.update))
     with tempfile.TemporaryDirectory(prefix="martlet-bench-") as name:
         bench = Bench(options, Path(name))
-        yardstick, service = [], []
         try:
-            for number in range(options.runs):
-                yardstick.append(bench.h2load())
-                text = f"run {number + 1}: h2load {yardstick[-1].per_second:,.0f}/s"
-                if not options.yardstick_only:
-                    service.append(bench.martlet(number))
-                    text += f", martlet {service[-1].per_second:,.0f}/s"
-                print(text, file=sys.stderr, flush=True)
+            if options.growth:
+                growth(bench)
+            elif options.latency:
+                latency.latency(bench, options.latency)
+            elif options.soak:
+                latency.soak(bench, options.soak, options.rate)
+            else:
+                ratios(bench, options)
         finally:
             bench.server.kill()
-    print(table(yardstick, service))
 
 
 if __name__ == "__main__":

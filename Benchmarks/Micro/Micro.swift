@@ -8,9 +8,10 @@ import Synchronization
 ///     microbench decode|deliver|ledger|token|metrics|headers [--count N] [--apps N] [--partitions N] [--payload BYTES]
 @main
 struct Micro {
-  static func main() {
-    let arguments = Array(CommandLine.arguments.dropFirst())
-    guard let options = Options(arguments), let workload = workloads[options.workload] else {
+  static func main() throws {
+    let options = Options(Array(CommandLine.arguments.dropFirst()))
+    if let options, options.workload == "leg" { return try Leg.run(options) }
+    guard let options, let workload = workloads[options.workload] else {
       print("usage: microbench \(workloads.keys.sorted().joined(separator: "|"))")
       print("         [--count N] [--apps N] [--partitions N] [--payload BYTES]")
       return
@@ -48,18 +49,31 @@ struct Options {
   var partitions = 8
   /// Bytes of each payload.
   var payload = 217
+  // Of the APNs leg alone.
+  var port = 0
+  var caFile: String?
+  var connections = 4
+  var streams = 500
 
   init?(_ arguments: [String]) {
     guard let first = arguments.first else { return nil }
     workload = first
     var rest = arguments.dropFirst()
     while let name = rest.popFirst() {
-      guard let text = rest.popFirst(), let value = Int(text), value >= 0 else { return nil }
+      guard let text = rest.popFirst() else { return nil }
+      if name == "--ca-file" {
+        caFile = text
+        continue
+      }
+      guard let value = Int(text), value >= 0 else { return nil }
       switch name {
       case "--count": count = value
       case "--apps": apps = max(value, 1)
       case "--partitions": partitions = max(value, 1)
       case "--payload": payload = max(value, 30)
+      case "--port": port = value
+      case "--connections": connections = max(value, 1)
+      case "--streams": streams = max(value, 1)
       default: return nil
       }
     }

@@ -64,16 +64,4 @@ enum SmallWork {
       return list.list.listSize &* count
     }
   }
-
-  private struct ListWriter: HeaderSink {
-    var list = HeaderList()
-
-    mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool) {
-      list.append(name: name, value: value, indexing: neverIndexed ? .never : .always)
-    }
-
-    mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void) {
-      list.append(name: name, indexing: neverIndexed ? .never : .always, value: value)
-    }
-  }
 }

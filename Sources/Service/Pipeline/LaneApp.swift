@@ -104,12 +104,12 @@ final class LaneApp {
     guard let connection = connections.first(where: { $0.id == id }), let client = connection.client,
       let version = pool.credentials(of: id), let shared = headers.list(for: submission.notification, version)
     else { return .unusable }
-    lane.ownHeaders.removeAll()
-    var sink = HeaderWriter(list: lane.ownHeaders)
-    swap(&sink.list, &lane.ownHeaders)
+    // Taken, not copied: a second reference would have the buffer allocated anew for each request.
+    var sink = HeaderWriter(list: exchange(&lane.ownHeaders, with: HeaderList()))
+    sink.list.removeAll()
     RequestHeaders.addPath(submission.notification, to: &sink)
     RequestHeaders.addOwn(submission.notification, sentNames: &connection.sentNames, to: &sink)
-    swap(&sink.list, &lane.ownHeaders)
+    lane.ownHeaders = sink.list
     let tag = lane.requests.insert(
       LaneRequest(slot: submission.slot, seat: seat, connection: id, sentAt: now, credentials: version))
     let body = Bytes(submission.notification.storage, submission.notification.payload)
