@@ -7,6 +7,8 @@ package struct Deferral: Hashable, Sendable {
   package var notBefore: UnixTime
   /// Where it was read first; the item is the one of its batch that was parked.
   package var source: Source
+  /// The name of that topic where it is none of those that are read (any more); `source` has no topic then.
+  package var sourceTopic: ByteRange?
   /// How often it was sent so far.
   package var attempts: Int
   /// The first record's timestamp.
@@ -14,7 +16,14 @@ package struct Deferral: Hashable, Sendable {
   /// When it was first taken up: what `giveUpAfter` counts from.
   package var takenUpAt: UnixTime
 
-  package init(notBefore: UnixTime, source: Source, attempts: Int, requestedAt: UnixTime, takenUpAt: UnixTime) {
+  /// Stands in a `PartitionID` for a topic that is not read.
+  static let noTopic = UInt32.max
+
+  package init(
+    notBefore: UnixTime, source: Source, sourceTopic: ByteRange? = nil, attempts: Int, requestedAt: UnixTime,
+    takenUpAt: UnixTime
+  ) {
+    self.sourceTopic = sourceTopic
     self.takenUpAt = takenUpAt
     self.notBefore = notBefore
     self.source = source
@@ -23,7 +32,7 @@ package struct Deferral: Hashable, Sendable {
   }
 
   /// Reads the headers that `ResultEncoder.deferred` wrote; `nil` if they are not all there, or make no sense.
-  /// - Parameter topics: the names of the topics that are read; the source's must be among them.
+  /// - Parameter topics: the names of the topics that are read.
   init?(_ headers: [RecordBody.Header], in bytes: Span<UInt8>, topics: [[UInt8]]) {
     // No request may wait for ever. When it was made is its producer's word, which may be in microseconds, say.
     let latest = RequestLimits.expiration * 1000
@@ -34,14 +43,15 @@ package struct Deferral: Hashable, Sendable {
       let item = Self.number(OwnHeader.item, of: headers, in: bytes, atMost: Int64(RequestLimits.tokens)),
       let partition = Self.number(OwnHeader.sourcePartition, of: headers, in: bytes, atMost: Int64(Int32.max)),
       let offset = Self.number(OwnHeader.sourceOffset, of: headers, in: bytes, atMost: .max),
-      let name = Self.value(of: OwnHeader.sourceTopic, in: headers, bytes),
-      let topic = topics.firstIndex(where: { Self.equal($0, bytes.extracting(name.indices)) })
+      let name = Self.value(of: OwnHeader.sourceTopic, in: headers, bytes), !name.isEmpty
     else { return nil }
+    let topic = topics.firstIndex { Self.equal($0, bytes.extracting(name.indices)) }
     self.init(
       notBefore: UnixTime(milliseconds: notBefore),
       source: Source(
-        partition: PartitionID(topic: UInt32(topic), partition: Int32(partition)), offset: offset, item: Int32(item)),
-      attempts: Int(attempts), requestedAt: UnixTime(milliseconds: requestedAt),
+        partition: PartitionID(topic: topic.map { UInt32($0) } ?? Self.noTopic, partition: Int32(partition)),
+        offset: offset, item: Int32(item)),
+      sourceTopic: topic == nil ? name : nil, attempts: Int(attempts), requestedAt: UnixTime(milliseconds: requestedAt),
       takenUpAt: UnixTime(milliseconds: takenUpAt))
   }
 

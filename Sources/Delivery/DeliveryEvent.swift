@@ -61,6 +61,8 @@ package struct Tally: Equatable, Sendable {
   package var tombstones = 0
   /// Skipped, since the commit's metadata names them as settled.
   package var alreadySettled = 0
+  /// Items of batches, skipped for the same reason.
+  package var alreadySettledItems = 0
   /// Polled a second time within one assignment.
   package var known = 0
   /// Of partitions that are not ours (any more).

@@ -31,6 +31,7 @@ extension DeliveryMachine {
       }
     }
     endWaitingOfRemovedApps(at: moment)
+    takeTurns(at: moment)
     takeWaitingForRoom(at: moment)
   }
 

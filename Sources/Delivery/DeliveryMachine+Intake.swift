@@ -28,59 +28,84 @@ extension DeliveryMachine {
   /// Takes one record up.
   ///
   /// - Returns: false if it must be held until it is due or there is room.
-  private mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
+  mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
     guard inFlight < limits.maxInFlight else {
       // As many were polled as there was room for, but some had many items.
-      waitForRoom(place, nil)
+      waitForRoom(place, nil, at: moment)
       return false
     }
     switch decoder.decode(record, apps: apps, now: moment) {
     case .tombstone:
       if case .admitted = admit(record, place, items: 0) { tally.tombstones += 1 }
     case .invalid(let invalid):
+      let item = Int(invalid.deferral?.source.item ?? 0)
+      cameBack(record, as: invalid.deferral, items: item..<item + 1)
       guard case .admitted(let sequence) = admit(record, place, items: 1) else { return true }
       reject(invalid, record, place, sequence, at: moment)
     case .request(let request):
+      var isEarly = false
       if let deferral = request.deferral, deferral.notBefore > moment.time {
-        let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
-        hold(place, until: moment.instant + .milliseconds(min(wait, 60_000)))
-        return false
-      }
-      if inFlight(of: request.app) >= cap(of: request.app) {
-        if !mustPark(request.app, at: moment) {
-          waitForRoom(place, request.app)
+        isEarly = mayWaitHere(request.app, place)
+        guard isEarly else {
+          // Looked at again before it is due: there may be room for it then, and those behind it go on.
+          let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
+          hold(place, until: moment.instant + .milliseconds(min(wait, 5_000)))
           return false
         }
+      }
+      if !isEarly, isAtCap(request.app), !mustPark(request.app, at: moment) {
+        waitForRoom(place, request.app, at: moment)
+        return false
       }
       // A parked item of a batch comes back by itself.
       let items =
         request.deferral.map { Int($0.source.item)..<Int($0.source.item) + 1 } ?? 0..<max(request.tokens.count, 1)
-      guard case .admitted(let sequence) = admit(record, place, items: items.count) else { return true }
+      guard case .admitted(let sequence) = admit(record, place, items: items.count) else {
+        cameBack(record, as: request.deferral, items: items)
+        return true
+      }
       tally.unknownFields += request.unknownFields
-      for item in items { start(request, item, record, place, sequence, at: moment) }
+      let settled = items.count > 1 ? partitions[place].ledger.settledItems(of: sequence) : nil
+      for item in items where settled?.contains(item) != true {
+        start(request, item, record, place, sequence, isEarly: isEarly, at: moment)
+      }
+      if let settled { tally.alreadySettledItems += settled.count }
     }
     return true
   }
 
   private mutating func admit(_ record: Record, _ place: Int, items: Int) -> PartitionLedger.Admission {
-    let admission = partitions[place].ledger.admit(offset: record.offset, items: items)
+    let mark = Self.mark(of: record)
+    let admission = partitions[place].ledger.admit(offset: record.offset, items: items, mark: mark)
     switch admission {
     case .admitted: break
     case .alreadySettled: tally.alreadySettled += 1
     case .known: tally.known += 1
     case .rewound:
-      // The topic was made anew: its offsets begin again, and so does the book that is kept on them.
+      // The topic was made anew or cut short: its offsets begin again, and so does the book that is kept on them.
       events.append(.rewound(partitions[place].id, offset: record.offset))
-      partitions.restart(place)
+      if record.offset < partitions[place].ledger.commitPoint ?? .max {
+        partitions.restart(place)
+      } else {
+        partitions[place].ledger.rewind(to: record.offset)
+      }
       updatePause(place)
-      return partitions[place].ledger.admit(offset: record.offset, items: items)
+      return partitions[place].ledger.admit(offset: record.offset, items: items, mark: mark)
     }
     return admission
   }
 
+  /// Two records that have one offset, one after the other, will hardly have been written in the same millisecond and
+  /// be of the same size.
+  private static func mark(of record: Record) -> UInt32 {
+    let time = record.timestamp?.milliseconds ?? 0
+    return UInt32(truncatingIfNeeded: time &* 0x9e37_79b1 &+ Int64(record.body.storage.count))
+  }
+
   /// Makes a push of one item and sends it on its way.
   private mutating func start(
-    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
+    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, isEarly: Bool,
+    at moment: Moment
   ) {
     let source = request.deferral?.source ?? Source(partition: record.source, offset: record.offset, item: Int32(item))
     var subject = ResultSubject(
@@ -93,26 +118,39 @@ extension DeliveryMachine {
         bytes: item == 0 ? request.notification.storage.count : 0))
     health[Int(request.app.value)].began(now: moment.instant)
     if request.deferral != nil { events.append(.unparked(request.app)) }
+    if limits.isOrderedByKey { queueUp(slot, request) }
     if let fault = request.invalidItems.first(where: { $0.item == Int32(item) }) {
       pushes[slot].subject.notification.token = fault.token ?? .empty
       becomeBusy(slot)
       finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
-    } else if inFlight(of: request.app) > cap(of: request.app), mustPark(request.app, at: moment) {
+    } else if isEarly, let deferral = request.deferral {
+      pushes[slot].notBefore = deferral.notBefore
+      pushes[slot].isEarly = true
+      partitions[place].early += 1
+      sendInTurn(slot, at: moment)
+    } else if cannotWait(request.app, place, at: moment) {
       becomeBusy(slot)
       parkOrEnd(slot, at: moment)
     } else {
-      dispatch(slot, at: moment)
+      sendInTurn(slot, at: moment)
     }
   }
 
-  /// A request whose app has no room waits on the deferred topic, and comes back as often as it must; but not for ever.
-  private mutating func parkOrEnd(_ slot: PushSlot, at moment: Moment) {
+  /// A request that cannot wait here waits on the deferred topic, and comes back as often as it must; but not for ever.
+  ///
+  /// - Parameter until: when that of its key which is parked before it is due.
+  mutating func parkOrEnd(_ slot: PushSlot, until: UnixTime? = nil, at moment: Moment) {
     if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       finish(slot, .expired, at: moment)
     } else if retryPolicy.isGivenUp(takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time, now: moment.time) {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
-      park(slot, after: .seconds(5) + random.uniform(below: .seconds(5)), at: moment)
+      var delay = until.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
+      if delay == nil, let app = pushes[slot].subject.app, !isUnwell(app, at: moment) {
+        delay = health[Int(app.value)].spill(now: moment.instant)
+      }
+      delay = max(delay ?? .seconds(5) + random.uniform(below: .seconds(5)), .seconds(1))
+      park(slot, after: delay ?? .zero, behind: until, at: moment)
     }
   }
 
@@ -126,6 +164,11 @@ extension DeliveryMachine {
     }
     switch health[Int(app.value)].admit(now: moment.instant) {
     case .closed(let until):
+      if isCrowded(slot) {
+        becomeBusy(slot)
+        parkOrEnd(slot, at: moment)
+        return
+      }
       pushes[slot].state = .waiting
       retries.insert(slot, due: until + random.uniform(below: .milliseconds(500)))
     case .open:
@@ -141,64 +184,14 @@ extension DeliveryMachine {
   mutating func becomeBusy(_ slot: PushSlot) {
     let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
     if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy += 1 }
+    endEarly(slot)
   }
 
-  // MARK: Holding and parking
-
-  private mutating func hold(_ place: Int, until: Instant) {
-    partitions[place].heldUntil = until
-    updatePause(place)
-  }
-
-  /// - Parameter app: whose cap it waits for; `nil`: that of all together.
-  private mutating func waitForRoom(_ place: Int, _ app: AppIndex?) {
-    partitions[place].heldUntil = nil
-    waitingForRoom.append(WaitingPlace(place: place, app: app))
-  }
-
-  /// Takes up held records, up to the first one that must be held longer.
-  mutating func takeHeld(_ place: Int, at moment: Moment) {
-    while let record = partitions[place].firstHeld {
-      guard take(record, place, at: moment) else { return }
-      partitions[place].dropFirstHeld()
-    }
-  }
-
-  /// Tries again what waited for an app at its cap.
-  mutating func takeWaitingForRoom(at moment: Moment) {
-    guard !waitingForRoom.isEmpty else { return }
-    let waiting = waitingForRoom
-    waitingForRoom.removeAll(keepingCapacity: true)
-    for item in waiting {
-      guard partitions.slots[item.place] != nil, partitions[item.place].heldUntil == nil else { continue }
-      if inFlight < limits.maxInFlight, hasRoom(item.app, at: moment) {
-        takeHeld(item.place, at: moment)
-      } else {
-        waitingForRoom.append(item)
-      }
-    }
-  }
-
-  /// Whether a record of the app would be taken up, or parked: not held again.
-  private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
-    guard let app, !apps.isRemoved(app) else { return true }
-    return inFlight(of: app) < cap(of: app) || mustPark(app, at: moment)
-  }
-
-  /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
-  /// mark (the "dynamic threshold" of shared buffers, Choudhury and Hahne 1998). So some room is left however many apps
-  /// do not move, and the intake, once stopped, can start again. A small part of its cap an app has in any case.
-  private func cap(of app: AppIndex) -> Int {
-    var left = limits.lowWater - inFlight
-    if inFlightBytes > 0 {
-      left = min(left, (limits.lowWaterBytes - inFlightBytes) * inFlight / inFlightBytes)
-    }
-    let own = apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp
-    return min(own, max(left, own / 32, 1))
-  }
-
-  /// Whether an app at its cap would hold up the partitions that it shares.
-  private func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
-    health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)
+  /// It waits no longer for its time from the deferred topic.
+  mutating func endEarly(_ slot: PushSlot) {
+    guard pushes[slot].isEarly else { return }
+    pushes[slot].isEarly = false
+    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
+    if partitions.isCurrent(place, epoch: epoch) { partitions[place].early -= 1 }
   }
 }

@@ -12,6 +12,7 @@ extension DeliveryMachine {
       router.release(app, lane)
       judge(outcome, app, at: moment)
     }
+    takeTurns(at: moment)
     takeWaitingForRoom(at: moment)
   }
 
@@ -38,6 +39,10 @@ extension DeliveryMachine {
     } else if case .park(let delay) = decision {
       park(slot, after: delay, at: moment)
     } else if case .again(let delay) = decision {
+      if delay > .seconds(1), pushes[slot].subject.notification.expiration != 0, isCrowded(slot) {
+        park(slot, after: max(delay, .seconds(5)), at: moment)
+        return
+      }
       becomeIdle(slot)
       pushes[slot].state = .waiting
       if case .answered(let response) = outcome.result, response.verdict == .refreshToken {
@@ -50,7 +55,7 @@ extension DeliveryMachine {
 
   /// What is left of a revoked partition, or of a service that stops, is not sent again: whoever owns the partition
   /// next takes it up from the committed offset.
-  private func mayWait(_ slot: PushSlot) -> Bool {
+  func mayWait(_ slot: PushSlot) -> Bool {
     let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
     guard !isDraining, partitions.isCurrent(place, epoch: epoch) else { return false }
     return partitions[place].phase == .consuming
@@ -122,12 +127,16 @@ extension DeliveryMachine {
   mutating func abandon(_ slot: PushSlot, at moment: Moment) {
     tally.abandoned += 1
     if case .waiting = pushes[slot].state {} else { becomeIdle(slot) }
+    endEarly(slot)
+    leaveLine(slot)
+    awaitReturn(slot, at: moment)
     if let app = pushes[slot].subject.app { health[Int(app.value)].left() }
     pushes.remove(slot)
   }
 
   /// The push has ended; its records go out, and it settles when Kafka has them all.
   mutating func finish(_ slot: PushSlot, _ ending: Ending, at moment: Moment) {
+    leaveLine(slot)
     if let app = pushes[slot].subject.app {
       // Only what came back from a lane shows that the app moves.
       if case .submitted = pushes[slot].state {
@@ -165,11 +174,22 @@ extension DeliveryMachine {
   }
 
   /// Puts a push aside on the deferred topic.
-  mutating func park(_ slot: PushSlot, after delay: Duration, at moment: Moment) {
+  ///
+  /// - Parameter leader: when that of its key which is parked before it is due. It does not prolong the time for which
+  ///   that is waited for.
+  mutating func park(_ slot: PushSlot, after delay: Duration, behind leader: UnixTime? = nil, at moment: Moment) {
     guard let app = pushes[slot].subject.app else { return }
     health[Int(app.value)].left()
+    leaveLine(slot)
     pushes[slot].state = .publishing
-    pushes[slot].parkedUntil = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)
+    let until = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)
+    pushes[slot].parkedUntil = until
+    if pushes[slot].line != 0 {
+      let source = pushes[slot].subject.source
+      keys.park(
+        pushes[slot].line, offset: source.offset, item: source.item, notBefore: until, until: leader ?? until,
+        now: moment.time)
+    }
     publish(slot, to: .deferred)
     events.append(.parked(app))
   }

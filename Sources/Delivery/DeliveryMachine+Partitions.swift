@@ -27,7 +27,7 @@ extension DeliveryMachine {
   ///   as settled is skipped when it is polled.
   package mutating func assign(_ starts: [(partition: PartitionID, committed: (offset: Int64, metadata: String)?)]) {
     for start in starts {
-      let settled = start.committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
+      let settled = start.committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
       partitions.assign(start.partition, from: start.committed?.offset ?? 0, settled: settled)
     }
   }
@@ -81,9 +81,11 @@ extension DeliveryMachine {
   }
 
   private mutating func takeCommit(_ place: Int) -> OffsetCommit? {
-    guard let (offset, encoded) = partitions[place].ledger.takeCommit() else { return nil }
+    guard let (offset, encoded) = partitions[place].ledger.takeCommit(limit: limits.metadataBytes) else { return nil }
     // What the metadata cannot say would be sent again after a crash: better to wait until it can.
     partitions[place].isOverfull = !encoded.isComplete
+    partitions[place].isCrowded = encoded.isCrowded
+    partitions[place].mustThin = encoded.isCrowded
     updatePause(place)
     return OffsetCommit(partition: partitions[place].id, offset: offset, metadata: encoded.text)
   }

@@ -25,8 +25,9 @@ extension DeliveryMachine {
   mutating func reject(
     _ invalid: InvalidRequest, _ record: Record, _ place: Int, _ sequence: Int, at moment: Moment
   ) {
-    let source = Source(partition: record.source, offset: record.offset)
-    let subject = ResultSubject(invalid, source: source, requestedAt: record.timestamp ?? moment.time)
+    let source = invalid.deferral?.source ?? Source(partition: record.source, offset: record.offset)
+    let subject = ResultSubject(
+      invalid, source: source, requestedAt: invalid.deferral?.requestedAt ?? record.timestamp ?? moment.time)
     let slot = pushes.insert(
       Push(
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
@@ -69,8 +70,13 @@ extension DeliveryMachine {
   private mutating func settle(_ slot: PushSlot, at moment: Moment) {
     let (place, epoch, sequence) = (pushes[slot].partitionSlot, pushes[slot].epoch, pushes[slot].sequence)
     if partitions.isCurrent(place, epoch: epoch) {
-      partitions[place].ledger.settle(sequence: sequence)
+      partitions[place].ledger.settle(sequence: sequence, item: Int(pushes[slot].subject.source.item))
       partitions[place].busy -= 1
+    }
+    // One that had to be produced again may be stored twice, and its place is uncertain.
+    if pushes[slot].line != 0, pushes[slot].parkedUntil != nil, pushes[slot].republished == 0 {
+      let source = pushes[slot].subject.source
+      keys.confirm(pushes[slot].line, offset: source.offset, item: source.item)
     }
     if let completedAt = pushes[slot].completedAt, pushes[slot].ending != nil {
       let age = moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds
@@ -103,6 +109,8 @@ extension DeliveryMachine {
   private mutating func failUnparked(_ slot: PushSlot, at moment: Moment) {
     guard let app = pushes[slot].subject.app else { return }
     pushes[slot].parkedUntil = nil
+    let source = pushes[slot].subject.source
+    keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: nil)
     health[Int(app.value)].began(now: moment.instant)
     finish(slot, .failed(.notSent(.unreachable)), at: moment)
   }

@@ -26,6 +26,15 @@ package struct DeliveryMachine: Sendable {
     package var maxInFlightPerApp = 5_000
     /// How long what is in flight of a revoked partition may take to finish.
     package var revocationTimeout: Duration = .seconds(5)
+    /// The most bytes of a commit's metadata; brokers take 4,096 by default.
+    package var metadataBytes = LedgerCodec.maximumBytes
+    /// How many parked requests of a partition may wait in memory until they are due, so that those behind them in the
+    /// partition can be read.
+    package var maxEarly = 256
+    /// At most one request of a record key is out at a time, and they go out in order.
+    package var isOrderedByKey = false
+    /// How many parked requests are remembered, so that later ones of their keys do not overtake them.
+    package var maxRemembered = 100_000
 
     package init() {}
 
@@ -58,6 +67,9 @@ package struct DeliveryMachine: Sendable {
   var random: SeededRandom
   var revocation: Revocation?
   var waitingForRoom: [WaitingPlace] = []
+  /// When those are to be looked at again, if nothing happens before.
+  var roomCheck: Instant?
+  var keys: KeyOrder
   var isIntakeStopped = false
   package internal(set) var isDraining = false
   /// Whether the ends of notifications are told with their traces, which takes time to look up.
@@ -86,6 +98,7 @@ package struct DeliveryMachine: Sendable {
     self.encoder = ResultEncoder(topics: topics, output: output)
     self.router = Router(laneCount: limits.lanes, lanesPerApp: limits.lanesPerApp)
     self.random = SeededRandom(seed: seed)
+    self.keys = KeyOrder(limit: limits.maxRemembered)
     self.submissions = Array(repeating: [], count: limits.lanes)
     grow()
   }
@@ -133,6 +146,7 @@ package struct DeliveryMachine: Sendable {
       if let until = partitions.slots[place]?.heldUntil { next = min(next, until) }
     }
     if let revocation { next = min(next, revocation.deadline) }
+    if !waitingForRoom.isEmpty, let roomCheck { next = min(next, roomCheck) }
     return next == .distantFuture ? nil : next
   }
 
@@ -143,7 +157,7 @@ package struct DeliveryMachine: Sendable {
     while let slot = retries.popDue(now: moment.instant) {
       guard pushes.contains(slot) else { continue }
       switch pushes[slot].state {
-      case .waiting: dispatch(slot, at: moment)
+      case .waiting: if pushes[slot].turn != .waiting { dispatch(slot, at: moment) }
       case .publishing: repeatPublications(slot)
       case .free, .submitted: continue
       }
@@ -154,7 +168,9 @@ package struct DeliveryMachine: Sendable {
       takeHeld(place, at: moment)
       updatePause(place)
     }
+    for place in partitions.indices where partitions.slots[place]?.mustThin == true { thin(place, at: moment) }
     takeWaitingForRoom(at: moment)
+    takeTurns(at: moment)
   }
 
   /// Tells the consumer where a partition's pause has changed.

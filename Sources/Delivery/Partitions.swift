@@ -22,6 +22,12 @@ struct PartitionState: Sendable {
   var heldUntil: Instant?
   /// The last commit could not say all that is settled: no more is taken in until the ledger is shorter.
   var isOverfull = false
+  /// The last commit's metadata is half full: what would wait in memory is parked, before it comes to that.
+  var isCrowded = false
+  /// What waits in memory since before that has not been parked yet.
+  var mustThin = false
+  /// Parked requests that were taken up before they were due, and wait in memory.
+  var early = 0
   /// What the consumer was last told.
   var isPaused = false
 
@@ -45,7 +51,10 @@ struct PartitionState: Sendable {
     self.epoch = epoch
     ledger = PartitionLedger()
     busy = 0
+    early = 0
     isOverfull = false
+    isCrowded = false
+    mustThin = false
   }
 
   init(id: PartitionID, epoch: UInt32, ledger: PartitionLedger) {
@@ -69,7 +78,7 @@ struct Partitions: Sendable {
   /// - Parameters:
   ///   - start: the committed offset, where it begins.
   ///   - settled: what the commit's metadata names as settled beyond it.
-  mutating func assign(_ id: PartitionID, from start: Int64 = 0, settled: [Range<Int64>]) {
+  mutating func assign(_ id: PartitionID, from start: Int64 = 0, settled: SettledOffsets) {
     release(id)
     lastEpoch += 1
     let state = PartitionState(id: id, epoch: lastEpoch, ledger: PartitionLedger(from: start, settled: settled))

@@ -13,6 +13,15 @@ struct Push: Sendable {
     case publishing
   }
 
+  /// Its part in the line of its key.
+  enum Turn: Sendable {
+    case none
+    /// Others of its key come first.
+    case waiting
+    /// It is of the request that goes out now.
+    case current
+  }
+
   var generation: UInt32 = 0
   var state: State = .free
   /// All that its records say of it; the source is the one that the request had first, also if it was parked since.
@@ -25,6 +34,13 @@ struct Push: Sendable {
   /// How often it went out again because its provider token was called expired.
   var refreshes = 0
   var bytes: Int
+  /// The line of its key (`KeyOrder`); 0: it has none.
+  var line: UInt64 = 0
+  var turn: Turn = .none
+  /// It must not be sent before.
+  var notBefore: UnixTime?
+  /// It came back from the deferred topic and waits until it is due.
+  var isEarly = false
   var ending: Ending?
   /// Set instead of `ending` when it was parked.
   var parkedUntil: UnixTime?

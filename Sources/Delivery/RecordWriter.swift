@@ -103,7 +103,11 @@ struct RecordWriter {
 
   mutating func apnsID(of subject: ResultSubject) {
     writer.key(static: "apns_id")
-    if subject.app == nil { writer.null() } else { writer.string(subject.notification.apnsID) }
+    if subject.notification.apnsID == UUID(high: 0, low: 0) {
+      writer.null()
+    } else {
+      writer.string(subject.notification.apnsID)
+    }
   }
 
   mutating func topic(of subject: ResultSubject, _ apps: borrowing AppTable) {

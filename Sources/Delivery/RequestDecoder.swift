@@ -37,7 +37,7 @@ package struct RequestDecoder: Sendable {
       checked = try fields.check(in: record.body.storage.span, apps: apps)
     } catch {
       recycle(&fields)
-      return .invalid(Self.invalid(error, fields, record.body, deferral))
+      return .invalid(invalid(error, fields, record, deferral))
     }
     if checked.topic.isEmpty, checked.pushType == .other {
       checked.topic = Self.addTopic(apps, checked, to: &record.body.storage)
@@ -51,12 +51,12 @@ package struct RequestDecoder: Sendable {
         expiration: checked.expiration ?? checked.pushType.defaultExpiration
           ?? Self.defaultExpiration(apps[checked.app], requestedAt),
         collapseID: checked.collapseID, topic: checked.topic, channel: checked.channel,
-        apnsID: apnsID(checked.id, record, deferral?.source)),
+        apnsID: apnsID(checked.id, record, deferral)),
       tokens: [], id: checked.id, key: record.body.key, value: value, headers: record.body.headers,
       unknownFields: fields.unknownFields, deferral: deferral)
     if fields[.tokens].isGiven, let violation = Self.spread(&fields, over: &request) {
       recycle(&fields)
-      return .invalid(Self.invalid(violation, fields, record.body, deferral))
+      return .invalid(invalid(violation, fields, record, deferral))
     }
     recycle(&fields)
     return .request(request)
@@ -67,13 +67,16 @@ package struct RequestDecoder: Sendable {
     return Deferral(record.body.headers, in: record.body.storage.span, topics: topics)
   }
 
-  /// - Parameter origin: where the request was read first, if it was parked since.
-  private func apnsID(_ id: ByteRange?, _ record: borrowing Record, _ origin: Source?) -> UUID {
-    let partition = origin?.partition ?? record.source
+  /// - Parameter deferral: where the request was read first, if it was parked since.
+  private func apnsID(_ id: ByteRange?, _ record: borrowing Record, _ deferral: Deferral?) -> UUID {
+    let partition = deferral?.source.partition ?? record.source
     let topic = Int(partition.topic)
+    let name =
+      deferral?.sourceTopic.map { Array(record.body.storage[$0.indices]) }
+      ?? (topics.indices.contains(topic) ? topics[topic] : [])
     return DerivedID.make(
-      id: id, in: record.body.storage.span, topicName: topics.indices.contains(topic) ? topics[topic] : [],
-      partition: partition.partition, offset: origin?.offset ?? record.offset)
+      id: id, in: record.body.storage.span, topicName: name, partition: partition.partition,
+      offset: deferral?.source.offset ?? record.offset)
   }
 
   /// Gives the request the tokens of a batch. A malformed item spoils only itself; when all are malformed, so is the
@@ -131,13 +134,18 @@ package struct RequestDecoder: Sendable {
     return overflow ? RequestLimits.expiration : min(max(sum, 1), RequestLimits.expiration)
   }
 
-  private static func invalid(
-    _ violation: Violation, _ fields: RequestFields, _ body: RecordBody, _ deferral: Deferral?
+  private func invalid(
+    _ violation: Violation, _ fields: RequestFields, _ record: borrowing Record, _ deferral: Deferral?
   ) -> InvalidRequest {
-    InvalidRequest(
-      rule: violation.rule, message: violation.message, body: body, id: fields.usableID(in: body.storage.span),
-      app: fields.usableText(.app), token: fields.usableText(.token), channel: fields.usableText(.channel),
-      deferral: deferral)
+    var invalid = InvalidRequest(
+      rule: violation.rule, message: violation.message, body: record.body,
+      id: fields.usableID(in: record.body.storage.span), app: fields.usableText(.app),
+      token: fields.usableText(.token), channel: fields.usableText(.channel), deferral: deferral)
+    if let deferral {
+      invalid.apnsID = DerivedID.make(
+        item: Int(deferral.source.item), after: apnsID(invalid.id, record, deferral))
+    }
+    return invalid
   }
 
   private mutating func recycle(_ fields: inout RequestFields) {

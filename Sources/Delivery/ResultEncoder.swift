@@ -39,7 +39,7 @@ package struct ResultEncoder: Sendable {
       value = record.end(output)
     case .protobuf:
       let message = ProtobufRecord.result(
-        of: subject, ending: ending, completedAt: completedAt, apps: apps, topicName: name(of: subject.source))
+        of: subject, ending: ending, completedAt: completedAt, apps: apps, topicName: topicName(of: subject))
       value = record.write(message, output, event)
     }
     record.finish(&outbox)
@@ -64,7 +64,7 @@ package struct ResultEncoder: Sendable {
     record.integer("attempts", Int64(subject.attempts))
     record.integer("requested_at", subject.requestedAt.milliseconds)
     record.integer("completed_at", completedAt.milliseconds)
-    record.source(subject.source, name(of: subject.source))
+    record.source(subject.source, topicName(of: subject))
   }
 
   /// The event about a token that APNs says is no longer good. Its key is the token exactly as it was received.
@@ -93,12 +93,12 @@ package struct ResultEncoder: Sendable {
       record.integer("requested_at", subject.requestedAt.milliseconds)
       record.integer("detected_at", detectedAt.milliseconds)
       record.id(of: subject)
-      record.source(subject.source, name(of: subject.source))
+      record.source(subject.source, topicName(of: subject))
       value = record.end(output)
     case .protobuf:
       let message = ProtobufRecord.invalidToken(
         of: subject, response: response, isSuspect: isSuspect, detectedAt: detectedAt, apps: apps,
-        topicName: name(of: subject.source))
+        topicName: topicName(of: subject))
       value = record.write(message, output, event)
     }
     record.finish(&outbox)
@@ -115,7 +115,7 @@ package struct ResultEncoder: Sendable {
     let about =
       range.map { Bytes(subject.notification.storage, $0).text } ?? ProtobufRecord.idText(of: subject)
     return OutputEvent(
-      kind: kind, origin: subject.source, topic: name(of: subject.source), source: output.source, subject: about,
+      kind: kind, origin: subject.source, topic: topicName(of: subject), source: output.source, subject: about,
       time: time)
   }
 
@@ -126,9 +126,11 @@ package struct ResultEncoder: Sendable {
   ) {
     let key = outbox.copy(subject.key, of: subject)
     let value = isShortened ? nil : outbox.copy(subject.value, of: subject)
+    // A record as it was first read is the whole of it; what was parked since is one item.
+    let item = subject.source.item == 0 ? [] : [Publication.ExtraHeader(OwnHeader.item, String(subject.source.item))]
     outbox.append(
       .deadLetters, slot, key, value, of: isShortened ? nil : subject,
-      extraHeaders: sourceHeaders(subject.source) + [
+      extraHeaders: sourceHeaders(subject) + item + [
         Publication.ExtraHeader(OwnHeader.errorRule, rule.rawValue),
         Publication.ExtraHeader(OwnHeader.error, message),
         Publication.ExtraHeader(OwnHeader.failedAt, String(failedAt.milliseconds)),
@@ -148,7 +150,7 @@ package struct ResultEncoder: Sendable {
     let value = outbox.copy(subject.value, of: subject)
     outbox.append(
       .deferred, slot, key, value, of: isShortened ? subject.withFieldsOnly() : subject,
-      extraHeaders: sourceHeaders(subject.source) + [
+      extraHeaders: sourceHeaders(subject) + [
         Publication.ExtraHeader(OwnHeader.notBefore, String(notBefore.milliseconds)),
         Publication.ExtraHeader(OwnHeader.attempts, String(subject.attempts)),
         Publication.ExtraHeader(OwnHeader.item, String(subject.source.item)),
@@ -158,16 +160,19 @@ package struct ResultEncoder: Sendable {
       ])
   }
 
-  private func sourceHeaders(_ source: Source) -> [Publication.ExtraHeader] {
+  private func sourceHeaders(_ subject: ResultSubject) -> [Publication.ExtraHeader] {
     [
-      Publication.ExtraHeader(OwnHeader.sourceTopic, name(of: source)),
-      Publication.ExtraHeader(OwnHeader.sourcePartition, String(source.partition.partition)),
-      Publication.ExtraHeader(OwnHeader.sourceOffset, String(source.offset)),
+      Publication.ExtraHeader(OwnHeader.sourceTopic, topicName(of: subject)),
+      Publication.ExtraHeader(OwnHeader.sourcePartition, String(subject.source.partition.partition)),
+      Publication.ExtraHeader(OwnHeader.sourceOffset, String(subject.source.offset)),
     ]
   }
 
-  private func name(of source: Source) -> String {
-    let topic = Int(source.partition.topic)
+  private func topicName(of subject: ResultSubject) -> String {
+    if let name = subject.sourceTopic {
+      return String(decoding: subject.notification.storage[name.indices], as: UTF8.self)
+    }
+    let topic = Int(subject.source.partition.topic)
     return topics.indices.contains(topic) ? topics[topic] : ""
   }
 }

@@ -15,6 +15,8 @@ package struct ResultSubject: Sendable {
   package var value: ByteRange?
   package var headers: [RecordBody.Header]
   package var source: Source
+  /// The name of the source's topic where it is none of those that are read.
+  package var sourceTopic: ByteRange?
   /// How often it was handed to a connection.
   package var attempts: Int
   /// The record's timestamp, or when it was polled if it has none.
@@ -43,6 +45,7 @@ package struct ResultSubject: Sendable {
     self.init(
       app: request.app, notification: request.notification, id: request.id, key: request.key, value: request.value,
       headers: request.headers, source: source, attempts: attempts, requestedAt: requestedAt)
+    sourceTopic = request.deferral?.sourceTopic
     guard request.tokens.indices.contains(Int(source.item)) else { return }
     notification.token = request.tokens[Int(source.item)]
     notification.apnsID = request.apnsID(item: Int(source.item))
@@ -64,8 +67,9 @@ package struct ResultSubject: Sendable {
       app: nil, appName: invalid.app,
       notification: Notification(
         storage: invalid.body.storage, token: invalid.token ?? .empty, payload: .empty,
-        channel: invalid.channel ?? .empty, apnsID: UUID(high: 0, low: 0)),
+        channel: invalid.channel ?? .empty, apnsID: invalid.apnsID),
       id: invalid.id, key: invalid.body.key, value: invalid.body.value, headers: invalid.body.headers,
-      source: source, attempts: 0, requestedAt: requestedAt)
+      source: source, attempts: invalid.deferral?.attempts ?? 0, requestedAt: requestedAt)
+    sourceTopic = invalid.deferral?.sourceTopic
   }
 }

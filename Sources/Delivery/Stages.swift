@@ -70,6 +70,8 @@ package struct InvalidRequest: Sendable {
   package var channel: ByteRange?
   /// Set for a request that was parked on the deferred topic before.
   package var deferral: Deferral?
+  /// That of a request that was parked before, and may have been sent; zero for any other.
+  package var apnsID = UUID(high: 0, low: 0)
 }
 
 /// A push's place in the machine; the generation tells a late answer for an earlier tenant of the same place.

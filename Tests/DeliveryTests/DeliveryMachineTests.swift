@@ -48,7 +48,7 @@ import Wire
     let commitFound = bench.machine.takeCommits().first
     let commit = try #require(commitFound)
     #expect(commit.offset == 0)
-    #expect(LedgerCodec.decode(commit.metadata, commitPoint: 0) == [4..<10])
+    #expect(LedgerCodec.decode(commit.metadata, commitPoint: 0).records == [4..<10])
 
     // A crash: somebody else takes over with what was committed, and sends only the rest.
     var heir = MachineBench()

@@ -90,4 +90,130 @@ import Wire
     ])
     #expect(bench.published.map(\.item.topic) == [.deferred, .deferred])
   }
+
+  /// A record of the deferred topic that is due at a time.
+  private func deferred(_ id: Int, app: Int = 0, due seconds: Int64, topic: String = "push.requests") -> Record {
+    let numbers: [(String, Int64)] = [
+      (OwnHeader.notBefore, seconds * 1000), (OwnHeader.attempts, 1), (OwnHeader.item, 0),
+      (OwnHeader.requestedAt, 1_789_999_000_000), (OwnHeader.takenUpAt, 1_790_000_000_000),
+      (OwnHeader.sourcePartition, 3), (OwnHeader.sourceOffset, Int64(id) + 70),
+    ]
+    return MachineBench.record(
+      MachineBench.request(app, id: id), offset: Int64(id), topic: MachineBench.deferred,
+      headers: numbers.map { ($0.0, Array(String($0.1).utf8)) } + [(OwnHeader.sourceTopic, Array(topic.utf8))])
+  }
+
+  @Test func whatIsNotDueDoesNotHoldUpWhatIs() {
+    var bench = MachineBench()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll([deferred(0, due: 1_790_000_900), deferred(1, due: 1_790_000_000), deferred(2, due: 1_790_000_002)])
+    #expect(bench.submitted.count == 1)
+    #expect(!bench.machine.isPaused(PartitionID(topic: MachineBench.deferred, partition: 0)))
+    bench.pass(.seconds(2))
+    #expect(bench.submitted.count == 2)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.count(.results) == 2)
+    bench.pass(.seconds(897))
+    #expect(bench.submitted.isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.submitted.count == 1)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [3])
+  }
+
+  @Test func whatWaitsInMemoryForItsTimeIsBounded() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxEarly = 2
+    var bench = MachineBench(limits: limits)
+    let id = PartitionID(topic: MachineBench.deferred, partition: 0)
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll((0..<4).map { deferred($0, due: 1_790_000_010 + Int64($0)) } + [deferred(4, due: 1_790_000_000)])
+    #expect(bench.machine.inFlight == 2)
+    #expect(bench.machine.isPaused(id))
+    bench.pass(.seconds(10))
+    #expect(bench.submitted.count == 1)
+    bench.pass(.seconds(5))
+    #expect(bench.submitted.count == 5)
+    #expect(!bench.machine.isPaused(id))
+    // Revoked while some wait: nothing is left of them.
+    bench.poll([deferred(5, due: 1_790_000_900)])
+    bench.answerAll()
+    bench.acknowledge()
+    bench.machine.revoke([id], isLost: false, at: bench.moment)
+    #expect(bench.machine.takeRelease(at: bench.moment)?.commits.map(\.offset) == [5])
+    #expect(bench.machine.inFlight == 0)
+  }
+
+  @Test func aParkedRequestOfATopicThatIsNoLongerReadKeepsItsSource() {
+    var bench = MachineBench()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll([deferred(0, due: 1_790_000_000, topic: "push.requests.old")])
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))))
+    let headers = bench.published.first?.item.extraHeaders ?? []
+    #expect(headers.first { $0.name == OwnHeader.sourceTopic }?.value == "push.requests.old")
+    #expect(headers.first { $0.name == OwnHeader.attempts }?.value == "2")
+    bench.acknowledge()
+    bench.poll([deferred(1, due: 1_790_000_000, topic: "push.requests.old")])
+    bench.answerAll()
+    bench.acknowledge()
+    let result = bench.stored(.results).first ?? ""
+    #expect(result.contains(#""source":{"topic":"push.requests.old","partition":3,"offset":71,"index":0}"#))
+    #expect(result.contains(#""attempts":2"#))
+  }
+
+  @Test func aParkedRequestOfAnAppThatIsGoneKeepsItsSource() {
+    var bench = MachineBench(apps: 1)
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll([deferred(0, app: 7, due: 1_790_000_900)])
+    bench.acknowledge()
+    let result = bench.stored(.results).first ?? ""
+    #expect(result.contains(#""status":"invalid""#))
+    #expect(result.contains(#""attempts":1"#))
+    #expect(result.contains(#""requested_at":1789999000000"#))
+    #expect(result.contains(#""source":{"topic":"push.requests","partition":3,"offset":70,"index":0}"#))
+    #expect(!result.contains(#""apns_id":null"#))
+    let letter = bench.stored.first { $0.topic == .deadLetters }?.headers ?? []
+    #expect(letter.first { $0.name == OwnHeader.sourceOffset }?.value == "70")
+  }
+
+  /// Credentials that have expired, a backlog that waits for new ones, and an expiration that the app gives to all.
+  @Test func whatExpiredWhileTheCredentialsHadDoesNotFloodTheDevices() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlightPerApp = 50
+    var bench = MachineBench(limits: limits)
+    var rules = bench.machine.apps[AppIndex(0)]
+    rules.defaultExpiration = .seconds(60)
+    var table = bench.machine.apps
+    table.update(rules)
+    bench.machine.update(apps: table, at: bench.moment)
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll(app: 0, 10)
+    bench.answerAll(.answered(Response(status: 403, reason: .invalidProviderToken)))
+    #expect(bench.machine.isBroken(AppIndex(0)))
+    bench.poll(app: 0, 200, from: 10)
+    #expect(bench.machine.inFlight(of: AppIndex(0)) <= 50)
+    bench.acknowledge()
+    let parked = bench.stored.filter { $0.topic == .deferred }
+    #expect(parked.count == 150)
+    bench.moment.instant = bench.moment.instant + .seconds(61)
+    bench.moment.time = UnixTime(seconds: 1_790_000_061)
+    bench.machine.update(apps: table, renewed: [AppIndex(0)], at: bench.moment)
+    bench.pass(.milliseconds(1))
+    bench.poll(
+      parked.enumerated().map { index, parked in
+        MachineBench.record(
+          parked.value, offset: Int64(index), topic: MachineBench.deferred,
+          headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
+      })
+    #expect(bench.submitted.isEmpty)
+    bench.acknowledge()
+    #expect(bench.stored(.results).count { $0.contains(#""status":"expired""#) } == 200)
+    bench.poll([
+      MachineBench.record(MachineBench.request(0, id: 900), offset: 900, time: UnixTime(seconds: 1_790_000_061))
+    ])
+    #expect(bench.submitted.count == 1)
+  }
 }

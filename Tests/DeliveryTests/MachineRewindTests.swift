@@ -28,7 +28,7 @@ import Wire
   @Test func metadataOfATopicThatWasMadeAnewIsNotBelieved() {
     var bench = MachineBench()
     let id = PartitionID(topic: 0, partition: 0)
-    let metadata = LedgerCodec.encode(commitPoint: 4, settled: [5..<8]).text
+    let metadata = LedgerCodec.encode(commitPoint: 4, SettledOffsets(records: [5..<8])).text
     bench.machine.assign([(id, (4, metadata))])
     // The committed offset was out of range, and the consumer begins at the start.
     bench.poll(app: 0, 10)

@@ -24,7 +24,7 @@ import Wire
   }
 
   @Test func nothingIsCommittedBeforeAnythingWasPolled() {
-    var ledger = PartitionLedger(settled: [5..<7])
+    var ledger = PartitionLedger(settled: SettledOffsets(records: [5..<7]))
     #expect(ledger.commitPoint == nil)
     #expect(ledger.takeCommit() == nil)
   }
@@ -42,11 +42,40 @@ import Wire
   @Test func aBatchSettlesWithItsLastItem() {
     var ledger = PartitionLedger()
     let sequence = admit(&ledger, 7, items: 3)
-    ledger.settle(sequence: sequence)
-    ledger.settle(sequence: sequence)
+    ledger.settle(sequence: sequence, item: 2)
+    ledger.settle(sequence: sequence, item: 0)
+    ledger.settle(sequence: sequence, item: 0)
     #expect(ledger.commitPoint == 7)
-    ledger.settle(sequence: sequence)
+    ledger.settle(sequence: sequence, item: 1)
     #expect(ledger.commitPoint == 8)
+  }
+
+  @Test func theSettledItemsOfABatchAreNamedAndNotDoneAgain() throws {
+    var ledger = PartitionLedger()
+    let batch = admit(&ledger, 7, items: 4)
+    let next = admit(&ledger, 8)
+    ledger.settle(sequence: batch, item: 1)
+    ledger.settle(sequence: batch, item: 3)
+    ledger.settle(sequence: next)
+    let commit = try #require(ledger.takeCommit())
+    let settled = LedgerCodec.decode(commit.metadata.text, commitPoint: commit.offset)
+    #expect(commit.offset == 7)
+    #expect(settled == SettledOffsets(records: [8..<9], batches: [SettledBatch(offset: 7, items: ItemSet([1, 3]))]))
+
+    // What is not polled yet must not be forgotten, should it crash now.
+    var heir = PartitionLedger(from: 5, settled: settled)
+    #expect(heir.admit(offset: 5, items: 0) == .admitted(sequence: 0))
+    let again = try #require(heir.takeCommit())
+    #expect(LedgerCodec.decode(again.metadata.text, commitPoint: again.offset) == settled)
+    heir = PartitionLedger(from: 7, settled: settled)
+    let repeated = admit(&heir, 7, items: 4)
+    #expect(heir.settledItems(of: repeated) == ItemSet([1, 3]))
+    #expect(heir.admit(offset: 8, items: 1) == .alreadySettled)
+    heir.settle(sequence: repeated, item: 1)
+    heir.settle(sequence: repeated, item: 0)
+    #expect(heir.commitPoint == 7)
+    heir.settle(sequence: repeated, item: 2)
+    #expect(heir.commitPoint == 9)
   }
 
   @Test func settlingTwiceCountsOnce() {
@@ -66,7 +95,7 @@ import Wire
   }
 
   @Test func whatTheMetadataNamesAsSettledIsSkippedAndStaysNamed() {
-    var ledger = PartitionLedger(settled: [2..<4, 6..<7])
+    var ledger = PartitionLedger(settled: SettledOffsets(records: [2..<4, 6..<7]))
     let zero = admit(&ledger, 0)
     let one = admit(&ledger, 1)
     #expect(ledger.admit(offset: 2, items: 1) == .alreadySettled)
@@ -89,6 +118,28 @@ import Wire
     ledger.settle(sequence: first)
     #expect(ledger.admit(offset: 10, items: 1) == .rewound)
     #expect(ledger.commitPoint == 11)
+  }
+
+  @Test func anotherRecordAtAKnownOffsetIsARewind() {
+    var ledger = PartitionLedger()
+    let sequences = (0..<6).map { offset in
+      guard case .admitted(let sequence) = ledger.admit(offset: Int64(offset), items: 1, mark: 1) else { return -1 }
+      return sequence
+    }
+    #expect(ledger.admit(offset: 2, items: 1, mark: 1) == .known)
+    // Nothing is settled, so the new records lie at or beyond the commit point.
+    #expect(ledger.admit(offset: 2, items: 1, mark: 2) == .rewound)
+    ledger.rewind(to: 2)
+    guard case .admitted(let new) = ledger.admit(offset: 2, items: 1, mark: 2) else {
+      Issue.record("it is not taken up")
+      return
+    }
+    // What was polled there before settles nothing any more, and what came before it does.
+    for sequence in sequences { ledger.settle(sequence: sequence) }
+    #expect(ledger.commitPoint == 2)
+    #expect(ledger.settledBeyondCommitPoint().isEmpty)
+    ledger.settle(sequence: new)
+    #expect(ledger.commitPoint == 3)
   }
 
   @Test func aCommitIsHandedOutOnlyWhenSomethingChangedAndAgainAfterAFailure() {
@@ -124,8 +175,8 @@ import Wire
         next += 1
       } else {
         let index = random.uniform(below: open.count)
-        ledger.settle(sequence: open[index].sequence)
         open[index].left -= 1
+        ledger.settle(sequence: open[index].sequence, item: open[index].left)
         if open[index].left == 0 {
           settled.insert(open[index].offset)
           open.remove(at: index)

@@ -50,7 +50,7 @@ struct RestartTests {
           (0..<50).map { PushRequest("kill-\($0)-", token: $0 % 10 == 3 ? "51aa" : "00aa", partition: 0) })
         isCommitted = try await eventually {
           committed = try await world.committed(1)
-          let settled = LedgerCodec.decode(committed[0].metadata, commitPoint: committed[0].offset ?? 0)
+          let settled = LedgerCodec.decode(committed[0].metadata, commitPoint: committed[0].offset ?? 0).records
           return settled.reduce(0) { $0 + $1.count } == 42
         }
       } catch {

@@ -46,6 +46,9 @@ final class Broker {
   let partitions: [PartitionID]
   private let deferredPartitions: [PartitionID]
   private var order: UInt64 = 0
+  /// When the last parked request will be stored, and when somebody will be told.
+  private var lastParked = Instant(nanoseconds: 0)
+  private var lastTold = Instant(nanoseconds: 0)
   private var delivered: Set<UInt64> = []
   /// Called when a partition has something new.
   var appended: (PartitionID) -> Void = { _ in }
@@ -99,7 +102,15 @@ final class Broker {
       return
     }
     let isAmbiguous = world.strikes(.produceAckLost)
-    world.after(delay / 2) { self.store(publication, isAmbiguous: isAmbiguous) }
+    var storing = delay / 2
+    if publication.topic == .deferred {
+      // The producer is idempotent: what it sends to one partition is stored in order.
+      lastParked = max(lastParked, world.now + storing)
+      storing = lastParked - world.now
+      delay = max(delay, storing, lastTold - world.now)
+      lastTold = world.now + delay
+    }
+    world.after(storing) { self.store(publication, isAmbiguous: isAmbiguous) }
     world.after(delay) { report(isAmbiguous ? .undelivered("timed out") : .acknowledged) }
   }
 
@@ -107,7 +118,10 @@ final class Broker {
     world.note("stored \(produced.topic) of item \(produced.item)")
     oracle.stored(produced.item, produced.topic, isAmbiguous: isAmbiguous)
     guard produced.topic == .deferred else { return }
-    let id = deferredPartitions[produced.item % deferredPartitions.count]
+    let hash = produced.body.key.map { key in
+      produced.body.storage[key.indices].reduce(0) { ($0 &* 31 &+ Int($1)) & 0xffff }
+    }
+    let id = deferredPartitions[(hash ?? produced.item) % deferredPartitions.count]
     _ = nextOffset(id)
     append(id, produced.body, items: [produced.item], attempts: produced.attempts, notBefore: produced.notBefore)
     produced.tracker.order = order
@@ -131,7 +145,12 @@ final class Broker {
     let verified = max(log(commit.partition).verified, end)
     logs[commit.partition]?.verified = verified
     let named = LedgerCodec.decode(commit.metadata, commitPoint: commit.offset)
-    for range in named {
+    for batch in named.batches {
+      let place = log(commit.partition).place(of: batch.offset)
+      guard place < log(commit.partition).records.count else { continue }
+      verifySettled(commit.partition, place, "is named as settled in a batch by a commit", batch.items)
+    }
+    for range in named.records {
       var place = log(commit.partition).place(of: range.lowerBound)
       while place < log(commit.partition).records.count,
         log(commit.partition).records[place].record.offset < range.upperBound
@@ -142,9 +161,10 @@ final class Broker {
     }
   }
 
-  private func verifySettled(_ id: PartitionID, _ place: Int, _ what: String) {
+  private func verifySettled(_ id: PartitionID, _ place: Int, _ what: String, _ named: ItemSet? = nil) {
     guard let record = logs[id]?.records[place] else { return }
-    for item in record.items where !isSettled(item, record) {
+    for (index, item) in record.items.enumerated() where !isSettled(item, record) {
+      if let named, !named.contains(index) { continue }
       world.fail("\(id) offset \(record.record.offset) (item \(item)) is not settled and \(what)")
     }
   }

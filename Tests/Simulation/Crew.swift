@@ -11,20 +11,25 @@ final class Crew {
   private var replicas: [Replica] = []
   private var started = 0
   private var isEnding = false
+  /// The configuration as it is now.
+  private var apps: AppTable
 
-  init(world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Replica.Settings) {
+  init(
+    world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Replica.Settings, apps: AppTable
+  ) {
     self.world = world
     self.broker = broker
     self.group = group
     self.servers = servers
     self.settings = settings
+    self.apps = apps
   }
 
   func start() {
     guard !isEnding else { return }
     started += 1
     let replica = Replica(
-      id: started, world: world, broker: broker, group: group, servers: servers, settings: settings)
+      id: started, world: world, broker: broker, group: group, servers: servers, settings: settings, apps: apps)
     replicas.removeAll { $0.isDead }
     replicas.append(replica)
     replica.onEnd = { [unowned self] in
@@ -47,9 +52,36 @@ final class Crew {
         group.loseSession(victim)
       } else if world.strikes(.rebalance) {
         group.rebalance()
+      } else if world.strikes(.offsetReset) {
+        victim.rewind()
+      } else if world.strikes(.reload) {
+        reload()
       }
     }
     world.after(world.between(.milliseconds(50), .seconds(1))) { self.makeTrouble() }
+  }
+
+  /// An app is renewed, or goes and comes back.
+  private func reload() {
+    guard let app = apps.active.randomElement(using: &world.random) else { return }
+    guard world.random.chance(0.5), apps.active.count > 1 else {
+      tell(renewed: [app])
+      return
+    }
+    broker.oracle.removed(Int(app.value))
+    apps.remove(app)
+    tell(renewed: [])
+    world.after(world.between(.milliseconds(10), .seconds(10))) { [self] in
+      apps.update(apps[app])
+      tell(renewed: [app])
+    }
+  }
+
+  private func tell(renewed: [AppIndex]) {
+    let apps = apps
+    for replica in replicas {
+      world.after(world.between(.zero, .seconds(2))) { replica.reload(apps, renewed: renewed) }
+    }
   }
 
   private var running: [Replica] { replicas.filter { $0.isRunning } }

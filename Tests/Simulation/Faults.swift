@@ -4,7 +4,8 @@ import Wire
 package enum Fault: String, CaseIterable, Sendable {
   case produceSlow, produceLost, produceAckLost, tooLarge, neverStorable, queueFull
   case commitLost, commitAnswerLost, commitSlow, damagedMetadata, rebalance, sessionLost
-  case crash, restart
+  case offsetReset
+  case crash, restart, reload
   case badRecords, offsetGaps, batches, expirations
   case refused, handshake, blackHole, silent, throttled, serverErrors, badCredentials, slowAnswers
   case goAway, connectionReset, streamReset, streamLimit, deadTokens, outputFull
@@ -21,8 +22,9 @@ package enum Fault: String, CaseIterable, Sendable {
   package var kind: Kind {
     switch self {
     case .produceSlow, .produceLost, .produceAckLost, .tooLarge, .neverStorable, .queueFull: .producing
-    case .commitLost, .commitAnswerLost, .commitSlow, .damagedMetadata, .rebalance, .sessionLost: .group
-    case .crash, .restart: .replicas
+    case .commitLost, .commitAnswerLost, .commitSlow, .damagedMetadata, .rebalance, .sessionLost, .offsetReset:
+      .group
+    case .crash, .restart, .reload: .replicas
     case .badRecords, .offsetGaps, .batches, .expirations: .requests
     case .refused, .handshake, .blackHole, .silent, .throttled, .serverErrors, .badCredentials, .slowAnswers, .goAway,
       .connectionReset, .streamReset, .streamLimit, .deadTokens, .outputFull:
@@ -54,7 +56,8 @@ struct FaultPlan: Sendable {
     case .commitLost, .commitAnswerLost, .commitSlow: 0.2
     case .damagedMetadata: 0.3
     case .rebalance: 0.15
-    case .sessionLost, .crash, .restart: 0.05
+    case .sessionLost, .crash, .restart, .reload: 0.05
+    case .offsetReset: 0.01
     case .badRecords, .offsetGaps, .batches, .expirations: 0.15
     // A mood that the server of a sick app may come into.
     case .refused, .handshake, .blackHole, .silent, .throttled, .serverErrors, .badCredentials, .slowAnswers: 0.5
@@ -88,18 +91,35 @@ struct Scenario {
   var requests: Int
   /// How long requests keep coming, and the faults.
   var duration: Duration
+  /// At most one request of a record key is out at a time.
+  var isOrderedByKey: Bool
   var random: SeededRandom
+
+  /// Whether the order of each key must hold from the first request to the last: one replica keeps all in mind, and no
+  /// record is read twice nor parked twice.
+  var isOrderStrict: Bool {
+    isOrderedByKey && replicas == 1 && Self.repeating.allSatisfy { faults.weights[$0] == nil }
+      && (faults.weights[.rebalance] == nil || faults.weights[.produceSlow] == nil)
+  }
+
+  private static let repeating: [Fault] = [
+    .crash, .restart, .sessionLost, .offsetReset, .damagedMetadata, .commitLost, .commitAnswerLost, .produceAckLost,
+  ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {
     var random = SeededRandom(seed: seed ^ 0x5ca1_ab1e)
     let kind: Kind = random.chance(0.2) ? .isolation : .swarm
     self.kind = kind
+    let isOrderedByKey = random.chance(0.35)
+    self.isOrderedByKey = isOrderedByKey
+    let isAlone = kind == .isolation || random.chance(0.4)
     faults = FaultPlan(random: &random) { fault in
       !disabled.contains(fault) && (kind == .swarm || Scenario.isOfApple(fault))
+        && !(isOrderedByKey && isAlone && Scenario.repeating.contains(fault))
     }
     partitions = 1 + random.uniform(below: 5)
     deferredPartitions = 1 + random.uniform(below: 2)
-    replicas = kind == .isolation ? 1 : 1 + random.uniform(below: 3)
+    replicas = isAlone ? 1 : 2 + random.uniform(below: 2)
     isCooperative = random.chance(0.5)
     apps = 2 + random.uniform(below: 4)
     sickApps = kind == .isolation ? 1 + random.uniform(below: apps - 1) : random.uniform(below: apps + 1)

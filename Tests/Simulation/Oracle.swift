@@ -11,6 +11,8 @@ final class Oracle {
     var source: Source
     var expiration: Int64?
     var createdAt: Instant
+    /// The record's key, where it has one that others have too.
+    var key: String?
     var needsResult = true
     var needsDeadLetter = false
     /// Kafka refuses its records while they carry headers.
@@ -18,6 +20,11 @@ final class Oracle {
     /// Kafka refuses its records in any form.
     var isNeverStorable = false
     var apnsID: UUID?
+    var isSent = false
+    /// A machine has written its result.
+    var hasEnded = false
+    /// Its app was removed from the configuration at some time.
+    var isOrphan = false
     /// How often a machine took up a record that stands for it.
     var deliveries = 0
     /// A machine took up a record that another one had taken up before.
@@ -40,6 +47,7 @@ final class Oracle {
 
     var isFinished: Bool {
       isUnstorableForGood || ((!needsResult || results > 0) && (!needsDeadLetter || deadLetters > 0))
+        || (isOrphan && deadLetters > 0)
     }
     /// When the last park that was acknowledged was stored, by the log's own order.
     var lastParkAcknowledged: UInt64 = 0
@@ -48,7 +56,15 @@ final class Oracle {
   private let world: World
   private(set) var items: [Item] = []
   private var places: [Source: Int] = [:]
+  /// Items by partition and key, in order.
+  private var lines: [Line: [Int]] = [:]
+  private var removedApps: Set<Int> = []
   private(set) var unfinished = 0
+
+  private struct Line: Hashable {
+    var partition: PartitionID
+    var key: String
+  }
 
   init(world: World) { self.world = world }
 
@@ -61,11 +77,30 @@ final class Oracle {
   func add(_ item: Item) -> Int {
     items.append(item)
     places[item.source] = items.count - 1
+    items[items.count - 1].isOrphan = removedApps.contains(item.app)
+    if let key = item.key {
+      lines[Line(partition: item.source.partition, key: key), default: []].append(items.count - 1)
+    }
     unfinished += 1
     return items.count - 1
   }
 
   func find(_ source: Source) -> Int? { places[source] }
+
+  /// The app is removed from the configuration: what it was asked for may end as invalid from now on.
+  func removed(_ app: Int) {
+    removedApps.insert(app)
+    for index in items.indices where items[index].app == app { items[index].isOrphan = true }
+  }
+
+  /// An earlier item of the same key that has not ended.
+  func firstOpen(before item: Int) -> Int? {
+    guard let key = items[item].key else { return nil }
+    return lines[Line(partition: items[item].source.partition, key: key)]?.first { earlier in
+      items[earlier].source.offset < items[item].source.offset && items[earlier].isWellFormed
+        && !items[earlier].hasEnded
+    }
+  }
 
   /// Apple takes one token for one item.
   static func token(_ item: Int) -> String {
@@ -141,7 +176,7 @@ final class Oracle {
     for (index, item) in items.enumerated() where !item.isUnstorableForGood {
       var text: String { "item \(index) (\(item.source))" }
       if item.needsResult {
-        world.check(item.results > 0, "\(text) has no result")
+        world.check(item.results > 0 || (item.isOrphan && item.deadLetters > 0), "\(text) has no result")
       } else {
         world.check(item.results == 0, "\(text) has a result, and nobody could know what it is about")
       }

@@ -69,7 +69,11 @@ extension Replica {
         deliver(log.records[place], assigned)
       }
       owned[id]?.position = log.records[last - 1].record.offset + 1
-      let due = log.records[first..<last].map(\.notBefore).max() ?? assigned.notBefore
+      // What has lost its app ends at once.
+      let due =
+        log.records[first..<last].filter { record in
+          record.items.allSatisfy { !apps.isRemoved(AppIndex(Int32(max(oracle[$0].app, 0)))) }
+        }.map(\.notBefore).max() ?? assigned.notBefore
       owned[id]?.notBefore = max(due, assigned.notBefore)
     }
     return records
@@ -78,9 +82,10 @@ extension Replica {
   private func deliver(_ record: LogRecord, _ assigned: Assigned) {
     if assigned.isLeaving { return }
     let isRepeated = !broker.noteDelivery(of: record)
-    let isCovered = assigned.covered.contains { $0.contains(record.record.offset) }
-    for item in record.items {
-      if isCovered {
+    let isCovered = assigned.covered.records.contains { $0.contains(record.record.offset) }
+    let batch = assigned.covered.batches.first { $0.offset == record.record.offset }
+    for (index, item) in record.items.enumerated() {
+      if isCovered || (record.items.count > 1 && batch?.items.contains(index) == true) {
         // Unless another record stands for it, which came before.
         if carriers[item] == nil { covered.insert(item) }
       } else {
@@ -122,7 +127,7 @@ extension Replica {
         known.metadata = damaged(known.metadata)
         committed = known
       }
-      let covered = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
+      let covered = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
       world.check(
         covered.isEmpty || committed?.metadata == broker.log(id).committed?.metadata, "damaged metadata is believed")
       owned[id] = Assigned(epoch: epoch, position: committed?.offset ?? 0, covered: covered, committed: committed)
@@ -189,7 +194,7 @@ extension Replica {
       if let assigned = owned[commit.partition] {
         fences[commit.partition] = assigned.epoch
         world.check(
-          commit.offset >= assigned.committed?.offset ?? 0,
+          commit.offset >= assigned.committed?.offset ?? 0 || assigned.isRewound,
           "\(name) commits \(commit.offset) of \(commit.partition) after \(assigned.committed?.offset ?? 0)")
         owned[commit.partition]?.committed = (commit.offset, commit.metadata)
       } else {
@@ -232,26 +237,28 @@ extension Replica {
 
   /// What this machine knows to be stored when it gives a partition back must be in the commit that goes with it.
   private func verifyHandover(_ release: Release) {
+    let hasRoom = settings.limits.metadataBytes == LedgerCodec.maximumBytes
     for id in release.partitions {
       let isOverdue = world.now >= releaseDeadline ?? world.now
       world.check(
         isOverdue || !isBusy(id), "\(name) gives \(id) back while something of it is out")
-      guard let assigned = owned[id], group.owner(of: id) === self else { continue }
+      guard hasRoom, let assigned = owned[id], group.owner(of: id) === self else { continue }
       var committed = assigned.committed
       if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }
-      let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? []
+      let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
       let log = broker.log(id)
       for place in log.place(of: committed?.offset ?? 0)..<log.place(of: assigned.position) {
         let record = log.records[place]
         // Where two records stand for one item, nobody here can tell which of them has settled.
-        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }),
-          record.items.allSatisfy({ item in
-            assigned.settled.contains(Part(offset: record.record.offset, item: item))
-          })
-        else { continue }
-        world.check(
-          named.contains { $0.contains(record.record.offset) },
-          "\(name) gives \(id) back and does not say that \(record.record.offset) (\(record.items)) is settled")
+        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }) else { continue }
+        let isNamed = named.records.contains { $0.contains(record.record.offset) }
+        let batch = named.batches.first { $0.offset == record.record.offset }
+        for (index, item) in record.items.enumerated() {
+          guard assigned.settled.contains(Part(offset: record.record.offset, item: item)) else { continue }
+          world.check(
+            isNamed || batch?.items.contains(index) == true,
+            "\(name) gives \(id) back and does not say that item \(item) at \(record.record.offset) is settled")
+        }
       }
     }
   }

@@ -19,6 +19,7 @@ extension Replica {
         world.check(world.time.seconds < expiration, "item \(record.item) is parked, and has expired")
       }
       tracked[publication.slot]?.awaited |= bit(publication.topic)
+      if publication.topic == .results || publication.topic == .deadLetters { oracle[record.item].hasEnded = true }
       checkAttempts(record, publication.slot)
       backlog.append((record, publication.ticket))
     }
@@ -138,7 +139,7 @@ extension Replica {
     case "expired":
       world.check(
         known.expiration.map { $0 > 0 && world.time.seconds >= $0 } ?? false, "item \(item) is called expired too soon")
-    case "invalid": world.check(!known.isWellFormed, "item \(item) is called invalid")
+    case "invalid": world.check(!known.isWellFormed || known.isOrphan, "item \(item) is called invalid")
     case "rejected", "failed": break
     default: world.fail("item \(item) has the status \(result.status)")
     }

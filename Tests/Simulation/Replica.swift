@@ -15,9 +15,11 @@ final class Replica {
     var isLeaving = false
     /// When the last of the polled records is due.
     var notBefore = UnixTime(milliseconds: 0)
-    /// Settled offsets that the committed metadata named when the assignment began.
-    var covered: [Range<Int64>]
+    /// What the committed metadata named as settled when the assignment began.
+    var covered: SettledOffsets
     var committed: (offset: Int64, metadata: String)?
+    /// It was read from an earlier offset on again: commits may go back, too.
+    var isRewound = false
     /// Items of records whose results this machine knows to be stored.
     var settled: Set<Part> = []
   }
@@ -60,12 +62,13 @@ final class Replica {
     var limits: DeliveryMachine.Limits
     var policy: RetryPolicy
     var pool: PoolLimits
-    var apps: AppTable
     var drainTimeout: Duration
     var pollLimit: Int
     var producerCapacity: Int
     /// The most items that one request has.
     var largestBatch: Int
+    /// One replica that keeps its memory: then the order of each key can be checked from the first request to the last.
+    var isOrderStrict: Bool
   }
 
   let id: Int
@@ -73,6 +76,8 @@ final class Replica {
   let broker: Broker
   let group: Group
   let settings: Settings
+  /// The apps that it knows now.
+  private(set) var apps: AppTable
   var oracle: Oracle { broker.oracle }
   var machine: DeliveryMachine
   private(set) var lanes: [[SimulatedLaneApp]] = []
@@ -106,15 +111,18 @@ final class Replica {
     case revoke([PartitionID], isLost: Bool)
   }
 
-  init(id: Int, world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Settings) {
+  init(
+    id: Int, world: World, broker: Broker, group: Group, servers: [AppleServer], settings: Settings, apps: AppTable
+  ) {
     self.id = id
     self.world = world
     self.broker = broker
     self.group = group
     self.settings = settings
+    self.apps = apps
     committer = SimulatedCommitter(due: world.now + .seconds(1))
     machine = DeliveryMachine(
-      limits: settings.limits, retryPolicy: settings.policy, apps: settings.apps, topics: Broker.topics,
+      limits: settings.limits, retryPolicy: settings.policy, apps: apps, topics: Broker.topics,
       deferredTopic: Broker.topics[Int(Broker.deferred)], seed: world.random.next())
     for _ in 0..<settings.limits.lanes {
       lanes.append(
@@ -188,6 +196,8 @@ final class Replica {
 
   /// Does what the machine has decided.
   private func act() {
+    // First, so that the checks know what has ended when they see what is sent.
+    publish()
     for lane in machine.submissions.indices {
       for submission in machine.submissions[lane] {
         note(submission)
@@ -195,7 +205,6 @@ final class Replica {
       }
       machine.submissions[lane].removeAll(keepingCapacity: true)
     }
-    publish()
     for id in machine.pauses { owned[id]?.isPaused = true }
     for id in machine.resumes { owned[id]?.isPaused = false }
     machine.pauses = []
@@ -213,12 +222,53 @@ final class Replica {
     if let expiration = notification.expiration, expiration > 0 {
       world.check(world.time.seconds < expiration, "\(name) sends item \(item), which has expired")
     }
+    world.check(!apps.isRemoved(submission.app), "\(name) sends item \(item), whose app was removed")
     track(submission.slot, item)
+    if settings.limits.isOrderedByKey { checkOrder(of: item) }
+    oracle[item].isSent = true
     tracked[submission.slot]?.isOut = true
     if notification.expiration == 0 {
       world.check(
         tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")
     }
+  }
+
+  /// One request of a key at a time, and in order.
+  private func checkOrder(of item: Int) {
+    let known = oracle[item]
+    guard let key = known.key else { return }
+    for push in tracked.values where push.isOut && oracle[push.item].key == key {
+      let other = oracle[push.item]
+      world.check(
+        other.source.partition != known.source.partition || other.source.offset == known.source.offset,
+        "\(name) sends item \(item) while item \(push.item) of the same key is out")
+      world.check(push.item != item, "\(name) sends item \(item) while it is out")
+    }
+    guard settings.isOrderStrict, !known.isSent, let before = oracle.firstOpen(before: item) else { return }
+    world.fail("\(name) sends item \(item) before item \(before), which has the same key, has ended")
+  }
+
+  /// A new configuration.
+  func reload(_ apps: AppTable, renewed: [AppIndex]) {
+    guard !isDead else { return }
+    self.apps = apps
+    // What was held for its time may be at an end.
+    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+    machine.update(apps: apps, renewed: renewed, at: world.moment)
+    wake()
+  }
+
+  /// The consumer begins the partition again from its start.
+  func rewind() {
+    guard let id = broker.partitions.filter({ owned[$0]?.isLeaving == false }).randomElement(using: &world.random)
+    else { return }
+    world.note("\(name) reads \(id) again")
+    owned[id]?.position = 0
+    owned[id]?.covered = SettledOffsets()
+    owned[id]?.committed = nil
+    owned[id]?.isRewound = true
+    owned[id]?.notBefore = UnixTime(milliseconds: 0)
+    wake()
   }
 
   func track(_ slot: PushSlot, _ item: Int) {
@@ -241,7 +291,7 @@ final class Replica {
     world.check(
       vitals.inFlight <= settings.limits.maxInFlight + spare,
       "\(name) has \(vitals.inFlight) in flight, and may have \(settings.limits.maxInFlight)")
-    for app in settings.apps.active {
+    for app in apps.active {
       let count = vitals.inFlightOfApps[Int(app.value)]
       world.check(
         count >= 0 && count <= settings.limits.maxInFlightPerApp + spare,
@@ -251,7 +301,8 @@ final class Replica {
       world.check(
         vitals.paused.contains(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
       // While it waits for room, it has not looked at the next record.
-      guard isRunning, assigned.notBefore > moment.time, vitals.room > 0 else { continue }
+      guard isRunning, settings.limits.maxEarly == 0, assigned.notBefore > moment.time, vitals.room > 0
+      else { continue }
       world.check(assigned.isPaused, "\(name) goes on polling \(id), though its next record is not due")
     }
     if let releaseBound {

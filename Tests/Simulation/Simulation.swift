@@ -25,7 +25,8 @@ package struct Simulation {
   /// timeouts of a request's last attempts.
   private static let recoveryBound: Duration = .seconds(420)
   /// A healthy app may have to wait while a sick one that has just come to its cap is given its chance, no longer.
-  private static let healthyBound: Duration = .seconds(10)
+  /// What a burst of its own has beyond its cap may be parked once.
+  private static let healthyBound: Duration = .seconds(20)
 
   private let seed: UInt64
   private let world: World
@@ -60,7 +61,12 @@ package struct Simulation {
     }
     self.servers = servers
     self.scenario = scenario
-    crew = Crew(world: world, broker: broker, group: group, servers: servers, settings: settings)
+    crew = Crew(
+      world: world, broker: broker, group: group, servers: servers, settings: settings,
+      apps: AppTable(
+        (0..<scenario.apps).map {
+          AppRules(name: "app-\($0)", bundleID: "com.example.app\($0)", environment: .production)
+        }))
   }
 
   private static func settings(_ scenario: inout Scenario) -> Replica.Settings {
@@ -75,6 +81,12 @@ package struct Simulation {
     }
     limits.maxInFlightBytes = pick([2_500, 10_000, 1 << 20])
     limits.revocationTimeout = pick([.seconds(1), .seconds(5)])
+    // So little that it is full now and then; but that holds up all apps of a partition.
+    limits.metadataBytes =
+      scenario.kind == .isolation ? pick([120, LedgerCodec.maximumBytes]) : pick([48, 80, LedgerCodec.maximumBytes])
+    limits.maxEarly = scenario.kind == .isolation ? 256 : pick([0, 2, 256])
+    limits.isOrderedByKey = scenario.isOrderedByKey
+    if !scenario.isOrderStrict { limits.maxRemembered = pick([10, 100_000]) }
     var policy = RetryPolicy()
     policy.attempts = pick([1, 3, 5])
     var pool = PoolLimits()
@@ -83,13 +95,10 @@ package struct Simulation {
     pool.requestTimeout = pick([.seconds(3), .seconds(10), .seconds(30)])
     pool.connectTimeout = pick([.seconds(2), .seconds(10)])
     pool.maxAge = pick([.seconds(10), .seconds(60), .seconds(3600)])
-    let apps = AppTable(
-      (0..<scenario.apps).map {
-        AppRules(name: "app-\($0)", bundleID: "com.example.app\($0)", environment: .production)
-      })
     return Replica.Settings(
-      limits: limits, policy: policy, pool: pool, apps: apps, drainTimeout: pick([.seconds(2), .seconds(10)]),
-      pollLimit: pick([1, 8, 64]), producerCapacity: pick([1, 10]), largestBatch: 5)
+      limits: limits, policy: policy, pool: pool, drainTimeout: pick([.seconds(2), .seconds(10)]),
+      pollLimit: pick([1, 8, 64]), producerCapacity: pick([1, 10]), largestBatch: 5,
+      isOrderStrict: scenario.isOrderStrict)
   }
 
   // MARK: Playing

@@ -39,7 +39,9 @@ final class Workload {
     if world.strikes(.badRecords) {
       sendBad(source)
     } else {
-      let count = world.strikes(.batches) ? 2 + world.random.uniform(below: largestBatch - 1) : 1
+      // A batch whose app is gone is refused as a whole, which is no matter of its items.
+      let isBatch = scenario.faults.weights[.reload] == nil && world.strikes(.batches)
+      let count = isBatch ? 2 + world.random.uniform(below: largestBatch - 1) : 1
       sendGood(source, count: count)
     }
   }
@@ -71,6 +73,10 @@ final class Workload {
     if world.strikes(.expirations) {
       expiration = world.random.chance(0.3) ? 0 : world.time.seconds + Int64(world.random.uniform(below: 30))
     }
+    // Few keys in order, so that they meet; as many as requests otherwise.
+    let key =
+      scenario.isOrderedByKey
+      ? (world.random.chance(0.1) ? nil : "\(keyPrefix(app))k\(world.random.uniform(below: 8))") : "k\(source.offset)"
     var numbers: [Int] = []
     var tokens: [String] = []
     for index in 0..<count {
@@ -80,12 +86,14 @@ final class Workload {
         app: app, isWellFormed: true, source: source, expiration: expiration, createdAt: world.now)
       item.isTooLarge = isTooLarge
       item.isNeverStorable = isNeverStorable
+      if scenario.isOrderedByKey { item.key = key }
       if count > 1, index > 0, world.random.chance(0.1) { item.isWellFormed = false }
       numbers.append(broker.oracle.add(item))
       tokens.append(item.isWellFormed ? Oracle.token(numbers[index]) : "zz")
     }
     if count == 1, world.random.chance(0.3) {
-      sendHeaderForm(source, app: app, number: numbers[0], expiration: expiration, isTooLarge: isTooLarge)
+      sendHeaderForm(
+        source, app: app, number: numbers[0], key: key, expiration: expiration, isTooLarge: isTooLarge)
       return
     }
     let target =
@@ -97,19 +105,26 @@ final class Workload {
     broker.append(
       source.partition,
       RecordBody(
-        key: Array("k\(numbers[0])".utf8), value: Array(value.utf8),
+        key: key.map { Array($0.utf8) }, value: Array(value.utf8),
         headers: isTooLarge ? [("traceparent", Array("00-0af7".utf8))] : []),
       items: numbers)
   }
 
-  private func sendHeaderForm(_ source: Source, app: Int, number: Int, expiration: Int64?, isTooLarge: Bool) {
+  /// Requests of one key wait for each other, also those of different apps.
+  private func keyPrefix(_ app: Int) -> String { scenario.kind == .isolation ? "a\(app)" : "" }
+
+  private func sendHeaderForm(
+    _ source: Source, app: Int, number: Int, key: String?, expiration: Int64?, isTooLarge: Bool
+  ) {
     var headers: [(name: String, value: [UInt8]?)] = [
       ("app", Array("app-\(app)".utf8)), ("token", Array(Oracle.token(number).utf8)),
     ]
     if let expiration { headers.append(("apns-expiration", Array(String(expiration).utf8))) }
     if isTooLarge { headers.append(("traceparent", Array("00-0af7".utf8))) }
     broker.append(
-      source.partition, RecordBody(key: nil, value: Array(#"{"aps":{"alert":"x"}}"#.utf8), headers: headers),
+      source.partition,
+      RecordBody(
+        key: key.map { Array($0.utf8) }, value: Array(#"{"aps":{"alert":"x"}}"#.utf8), headers: headers),
       items: [number])
   }
 }

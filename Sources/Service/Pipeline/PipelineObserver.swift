@@ -284,7 +284,8 @@ struct PipelineObserver {
     }
   }
 
-  private func name(_ id: PartitionID) -> String { topics[Int(id.topic)] }
+  /// A parked request may come from a topic that is no longer read.
+  private func name(_ id: PartitionID) -> String { Int(id.topic) < topics.count ? topics[Int(id.topic)] : "" }
 }
 
 extension SendResult {

@@ -1,0 +1,89 @@
+import APNs
+import Wire
+
+// Requests of one key, one after the other.
+extension DeliveryMachine {
+  /// Finds the line of a push, if it has a key. One that was parked is back.
+  mutating func queueUp(_ slot: PushSlot, _ request: Request) {
+    guard let key = request.key else { return }
+    let source = pushes[slot].subject.source
+    let line = KeyOrder.line(source.partition, key: request.notification.storage.span.extracting(key.indices))
+    pushes[slot].line = line
+    keys.unpark(line, offset: source.offset, item: source.item, notBefore: request.deferral?.notBefore)
+  }
+
+  /// A record that has come back and is no matter of ours: others have done it, or it broke the contract meanwhile.
+  mutating func cameBack(_ record: Record, as deferral: Deferral?, items: Range<Int>) {
+    guard limits.isOrderedByKey, keys.rememberedCount > 0, let key = record.body.key else { return }
+    let line = KeyOrder.line(
+      deferral?.source.partition ?? record.source, key: record.body.storage.span.extracting(key.indices))
+    for item in items {
+      keys.unpark(
+        line, offset: deferral?.source.offset ?? record.offset, item: Int32(item), notBefore: deferral?.notBefore,
+        onlyIfSame: true)
+    }
+  }
+
+  /// Sends a push if it is its turn; until then it waits in line, or on the deferred topic behind what is there.
+  ///
+  /// - Parameter isFirst: it was taken from the head of its line.
+  mutating func sendInTurn(_ slot: PushSlot, isFirst: Bool = false, at moment: Moment) {
+    let line = pushes[slot].line
+    if line != 0 {
+      let request = KeyOrder.Request(
+        offset: pushes[slot].subject.source.offset, epoch: pushes[slot].epoch, sequence: pushes[slot].sequence)
+      if let until = keys.parkedBefore(request.offset, line, now: moment.time) {
+        becomeBusy(slot)
+        parkOrEnd(slot, until: until, at: moment)
+        return
+      }
+      guard keys.enter(line, slot, request, isFirst: isFirst) else {
+        pushes[slot].turn = .waiting
+        pushes[slot].state = .waiting
+        return
+      }
+      pushes[slot].turn = .current
+    }
+    if let notBefore = pushes[slot].notBefore, notBefore > moment.time {
+      pushes[slot].state = .waiting
+      let wait = notBefore.milliseconds - moment.time.milliseconds
+      retries.insert(slot, due: moment.instant + .milliseconds(wait))
+    } else {
+      dispatch(slot, at: moment)
+    }
+  }
+
+  /// The push has ended, or was put aside or let go.
+  mutating func leaveLine(_ slot: PushSlot) {
+    if pushes[slot].turn == .current { keys.leave(pushes[slot].line) }
+    pushes[slot].turn = .none
+  }
+
+  /// A push was let go and will be read again, by this process or another one: until then, what comes behind it waits.
+  mutating func awaitReturn(_ slot: PushSlot, at moment: Moment) {
+    guard pushes[slot].line != 0, !isDraining else { return }
+    let source = pushes[slot].subject.source
+    keys.park(
+      pushes[slot].line, offset: source.offset, item: source.item, notBefore: nil,
+      until: moment.time, now: moment.time)
+  }
+
+  /// Sends what had to wait for others of its key that have ended since.
+  mutating func takeTurns(at moment: Moment) {
+    guard limits.isOrderedByKey else { return }
+    while let line = keys.popReady() {
+      while let slot = keys.next(line) {
+        guard pushes.contains(slot), pushes[slot].turn == .waiting, pushes[slot].line == line else { continue }
+        pushes[slot].turn = .none
+        if !mayWait(slot) {
+          abandon(slot, at: moment)
+        } else if let app = pushes[slot].subject.app, apps.isRemoved(app) {
+          becomeBusy(slot)
+          endRemoved(slot, at: moment)
+        } else {
+          sendInTurn(slot, isFirst: true, at: moment)
+        }
+      }
+    }
+  }
+}
