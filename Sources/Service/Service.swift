@@ -159,6 +159,7 @@ package final class Service: Sendable {
     limits.maxInFlight = settings.delivery.maxInFlight
     limits.maxInFlightBytes = settings.delivery.maxInFlightBytes
     limits.maxInFlightPerApp = settings.delivery.maxInFlightPerApp
+    limits.isOrderedByKey = settings.delivery.ordering == .key
     let machine = DeliveryMachine(
       limits: limits, retryPolicy: RetryPolicy(settings.delivery), apps: apps, topics: topics,
       deferredTopic: kafka.topics.deferred, output: settings.output, seed: Randomness.seed())

@@ -89,6 +89,7 @@ package struct Simulation {
     if !scenario.isOrderStrict { limits.maxRemembered = pick([10, 100_000]) }
     var policy = RetryPolicy()
     policy.attempts = pick([1, 3, 5])
+    policy.lastingBackoff = pick([.zero, .seconds(5), .seconds(45)])
     var pool = PoolLimits()
     pool.maxConnections = pick([1, 2, 4])
     pool.maxStreamsPerConnection = pick([1, 10, 500])

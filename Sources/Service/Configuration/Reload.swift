@@ -121,7 +121,7 @@ enum FixedSettings {
     setting("delivery.retryBackoff.initial", \.delivery.retryBackoff.initial),
     setting("delivery.retryBackoff.max", \.delivery.retryBackoff.max),
     setting("delivery.retryBackoff.lasting", \.delivery.retryBackoff.lasting),
-    setting("delivery.giveUpAfter", \.delivery.giveUpAfter),
+    setting("delivery.giveUpAfter", \.delivery.giveUpAfter), setting("delivery.ordering", \.delivery.ordering),
     setting("delivery.proxy.host", \.delivery.proxy?.host), setting("delivery.proxy.port", \.delivery.proxy?.port),
     setting("delivery.proxy.usernameFile", \.delivery.proxy?.usernameFile),
     setting("delivery.proxy.passwordFile", \.delivery.proxy?.passwordFile),

@@ -162,6 +162,9 @@ package struct ProxySettings: Sendable, Equatable {
 
 /// `delivery`: the bounds of connections, flight, attempts and time.
 package struct DeliverySettings: Sendable {
+  /// Whether requests of one record key go out one after the other.
+  package enum Ordering: String, CaseIterable, Sendable { case none, key }
+
   package var maxConnectionsPerApp = 4
   package var maxStreamsPerConnection = 500
   package var maxInFlight = 20_000
@@ -177,6 +180,7 @@ package struct DeliverySettings: Sendable {
   package var retryBackoff = BackoffSettings()
   /// How long after its request was first taken up a notification that cannot be sent at all is given up.
   package var giveUpAfter = Duration.seconds(3600)
+  package var ordering = Ordering.none
   /// `nil`: connections go straight to APNs.
   package var proxy: ProxySettings?
 

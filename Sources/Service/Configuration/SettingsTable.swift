@@ -236,6 +236,10 @@ extension DeliverySettings {
       .value(
         "giveUpAfter", \.giveUpAfter, .duration(.seconds(1)...(.seconds(604_800))),
         "How long after its request was first taken up a notification whose app cannot be reached is given up."),
+      .value(
+        "ordering", \.ordering, .word(),
+        "`\"key\"`: of the requests of a partition that have one record key, at most one is out at a time, and they go out "
+          + "in order; requests without a key, and those of other keys, do not wait."),
       .optionalGroup("proxy", \.proxy, ProxySettings.group),
     ],
     check: { delivery, value, path, context in
