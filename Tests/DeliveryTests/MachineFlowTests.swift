@@ -103,13 +103,12 @@ import Wire
     bench.poll([
       MachineBench.record(parked.value, offset: 0, topic: MachineBench.deferred, headers: headers)
     ])
-    // Not before its time: the partition waits, and is paused.
+    // Not before its time; the partition goes on.
     #expect(bench.submitted.isEmpty)
-    #expect(bench.machine.pauses == [deferred])
+    #expect(bench.machine.pauses.isEmpty)
     #expect(bench.machine.takeCommits().isEmpty)
     for _ in 0..<16 { bench.pass(.seconds(60)) }
     let second = try #require(bench.submitted.first)
-    #expect(bench.machine.resumes == [deferred])
     #expect(second.notification.apnsID == first.notification.apnsID)
     bench.answer(ok)
     bench.acknowledge()
