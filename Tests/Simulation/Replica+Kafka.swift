@@ -153,6 +153,7 @@ extension Replica {
   func commit(_ moment: Moment) {
     if let release = machine.takeRelease(at: moment) {
       verifyHandover(release)
+      world.check(!isThrownOut || release.commits.isEmpty, "\(name) commits what it has lost")
       let ticket = send(release.commits)
       let deadline =
         committer.outstanding.contains(ticket) ? moment.instant + SimulatedCommitter.releaseTimeout : moment.instant
@@ -225,6 +226,18 @@ extension Replica {
       for id in failed { machine.commitFailed(id) }
       wake()
     }
+  }
+
+  /// What is revoked must be given back when nothing of it is out, and not when the time is up.
+  func checkRelease() {
+    guard releaseBound != nil, committer.release == nil, !isThrownOut else { return }
+    // Where an item came with two records, nobody can tell which of them is out.
+    guard tracked.values.allSatisfy({ !carriedTwice.contains($0.item) }) else { return }
+    let leaving = owned.filter { $0.value.isLeaving }
+    let isOut = tracked.values.contains { push in
+      (push.isOut || push.awaited != 0) && leaving[push.carrier.partition]?.epoch == push.carrier.epoch
+    }
+    world.check(isOut, "\(name) keeps what was revoked, though nothing of it is out")
   }
 
   private func isBusy(_ id: PartitionID) -> Bool {

@@ -305,6 +305,7 @@ final class Replica {
       else { continue }
       world.check(assigned.isPaused, "\(name) goes on polling \(id), though its next record is not due")
     }
+    checkRelease()
     if let releaseBound {
       world.check(moment.instant <= releaseBound, "\(name) has not given back what was revoked")
     }
