@@ -75,7 +75,11 @@ extension DeliveryMachine {
   /// have room have waited for it.
   mutating func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
     if isUnwell(app, at: moment) || health[Int(app.value)].isSpilling(now: moment.instant) { return true }
-    guard health[Int(app.value)].hasBlocked(now: moment.instant), delaysOthers(app, at: moment) else { return false }
+    // An app that has little since others leave it little is not in their way.
+    let own = apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp
+    guard inFlight(of: app) * 2 >= own, health[Int(app.value)].hasBlocked(now: moment.instant),
+      delaysOthers(app, at: moment)
+    else { return false }
     health[Int(app.value)].beginSpill(now: moment.instant)
     return true
   }

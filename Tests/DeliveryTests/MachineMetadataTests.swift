@@ -16,7 +16,8 @@ import Wire
     bench.answer(.answered(Response(status: 200)), at: 2)
     bench.answer(.answered(Response(status: 200)))
     bench.acknowledge()
-    let commit = try #require(bench.machine.takeCommits().first)
+    let commits = bench.machine.takeCommits()
+    let commit = try #require(commits.first)
     #expect(commit.offset == 0)
 
     var heir = MachineBench()

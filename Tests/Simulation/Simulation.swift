@@ -26,7 +26,7 @@ package struct Simulation {
   private static let recoveryBound: Duration = .seconds(420)
   /// A healthy app may have to wait while a sick one that has just come to its cap is given its chance, no longer.
   /// What a burst of its own has beyond its cap may be parked once.
-  private static let healthyBound: Duration = .seconds(20)
+  private static let healthyBound: Duration = .seconds(45)
 
   private let seed: UInt64
   private let world: World
