@@ -3,12 +3,15 @@ package struct ItemSet: Equatable, Sendable {
   private var words: [UInt64] = []
   package private(set) var count = 0
 
+  /// None.
   package init() {}
 
+  /// These items; none is negative.
   package init(_ items: some Sequence<Int>) {
     for item in items { insert(item) }
   }
 
+  /// Whether an item is among them.
   package func contains(_ item: Int) -> Bool {
     item >= 0 && item / 64 < words.count && words[item / 64] & (1 << UInt64(item % 64)) != 0
   }
