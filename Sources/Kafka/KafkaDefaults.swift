@@ -25,6 +25,9 @@ package enum KafkaDefaults {
     Setting("socket.nagle.disable", "true", "small requests (commits, produce at low load) must not wait for an ACK"),
     Setting("socket.keepalive.enable", "true", "a peer that vanished behind a firewall is noticed"),
     Setting("log.connection.close", "false", "brokers close idle connections as a matter of course"),
+    Setting(
+      "topic.metadata.refresh.interval.ms", "60000",
+      "a topic that was made late, or has more partitions now, is found within a minute"),
     Setting("reconnect.backoff.ms", "100", "the first retry after a lost broker"),
     Setting("reconnect.backoff.max.ms", "5000", "a broker that is back is found within seconds"),
 

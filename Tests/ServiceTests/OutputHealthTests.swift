@@ -37,6 +37,16 @@ struct OutputHealthTests {
     #expect(health.takeChanges(now: Self.at(30)) == [.init(topic: .deferred, fault: nil)])
   }
 
+  @Test func whatFailsAndIsProducedAgainIsStalledToo() {
+    var health = OutputHealth()
+    for second in stride(from: Int64(0), through: 14, by: 2) {
+      health.produced(.results, now: Self.at(second))
+      health.failed(.results, Self.error(.messageTimedOut))
+    }
+    #expect(health.takeChanges(now: Self.at(14)) == [])
+    #expect(health.takeChanges(now: Self.at(16)) == [.init(topic: .results, fault: .stalled(.seconds(16)))])
+  }
+
   @Test func anIdleTopicIsNotStalled() {
     var health = OutputHealth()
     health.produced(.results, now: Self.at(0))

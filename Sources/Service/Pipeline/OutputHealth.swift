@@ -20,8 +20,8 @@ struct OutputHealth {
 
   private struct Output {
     var outstanding = 0
-    /// When it last took something, or when something was first produced to it since nothing was outstanding.
-    var since = Instant(nanoseconds: 0)
+    /// Since when something waits for it to take anything; `nil` while nothing does. What fails waits on.
+    var since: Instant?
     var fault: Fault?
   }
 
@@ -33,14 +33,14 @@ struct OutputHealth {
 
   mutating func produced(_ topic: OutputTopic, now: Instant) {
     let place = Int(topic.rawValue)
-    if outputs[place].outstanding == 0 && outputs[place].fault == nil { outputs[place].since = now }
+    if outputs[place].since == nil { outputs[place].since = now }
     outputs[place].outstanding += 1
   }
 
   mutating func acknowledged(_ topic: OutputTopic, now: Instant) {
     let place = Int(topic.rawValue)
     outputs[place].outstanding -= 1
-    outputs[place].since = now
+    outputs[place].since = outputs[place].outstanding > 0 ? now : nil
     if outputs[place].fault != nil { change(place, to: nil) }
   }
 
@@ -55,8 +55,9 @@ struct OutputHealth {
 
   /// What has changed since the last call.
   mutating func takeChanges(now: Instant) -> [Change] {
-    for place in outputs.indices where outputs[place].fault == nil && outputs[place].outstanding > 0 {
-      let span = now - outputs[place].since
+    for place in outputs.indices where outputs[place].fault == nil {
+      guard let since = outputs[place].since else { continue }
+      let span = now - since
       if span >= Self.patience { change(place, to: .stalled(span)) }
     }
     guard !changes.isEmpty else { return [] }

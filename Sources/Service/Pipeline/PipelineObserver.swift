@@ -201,7 +201,8 @@ struct PipelineObserver {
   mutating func assigned(_ partitions: [PartitionID]) {
     metrics.add(.rebalances)
     health.setJoinedGroup(true)
-    health.setKafkaFault(nil, of: KafkaSide.consumer.rawValue, at: nil)
+    // An idle producer could not show that it is let in again; where it is not, that is told once more.
+    for side in [KafkaSide.consumer, .producer] { health.setKafkaFault(nil, of: side.rawValue, at: nil) }
     log.info("partitions_assigned", "partitions were assigned", [.count(partitions.count)])
   }
 
@@ -224,7 +225,10 @@ struct PipelineObserver {
   mutating func committed(_ result: CommitResult, failed: [PartitionID]) {
     metrics.add(.commits)
     for entry in result.entries where entry.error == nil { committed[entry.partition] = entry.offset }
-    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else { return }
+    guard let error = result.error ?? result.entries.first(where: { $0.error != nil })?.error else {
+      health.setKafkaFault(nil, of: KafkaSide.consumer.rawValue, at: nil)
+      return
+    }
     metrics.add(.commitFailures)
     log.warning(
       "commit_failed", "offsets were not committed; the next commit says them again",
