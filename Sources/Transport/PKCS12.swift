@@ -29,6 +29,11 @@ enum PKCS12 {
   ) throws(TransportError) -> Identity {
     let bio = try MemoryBIO(bytes)
     guard let archive = unsafe archive(in: bio.handle, legacy) else {
+      if (try? PEM.certificates(bytes, file)) != nil {
+        ERR_clear_error()
+        throw TransportError(
+          .credential, file, "a certificate alone (DER); its private key must be in a file of its own (keyFile)")
+      }
       throw OpenSSLError.take(.credential, file, "neither PEM nor PKCS#12")
     }
     defer { unsafe PKCS12_free(archive) }

@@ -120,6 +120,17 @@ import Wire
     return far.waitForEnd()?.peerSubject
   }
 
+  @Test func aCertificateAloneNeedsItsKeyInAFileOfItsOwn() throws {
+    try issue("EC")
+    shell("cd \(directory.path) && openssl x509 -in leaf.pem -outform DER -out aps.cer")
+    for (name, words) in [("aps.cer", "keyFile"), ("leaf.pem", "no private key in PEM form")] {
+      let error = try #require(throws: TransportError.self) {
+        try Identity.load(certificateFile: directory.file(name))
+      }
+      #expect(error.kind == .credential && error.cause.contains(words), "\(error)")
+    }
+  }
+
   @Test func withoutTheLegacyProviderTheRemedyIsNamed() throws {
     try issue("EC")
     let (status, output) = shell("cd \(directory.path) && \(Self.export) -legacy -passout pass:x -out old.p12")

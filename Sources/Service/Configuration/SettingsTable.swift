@@ -147,8 +147,10 @@ extension CertificateSettings {
     defaults: CertificateSettings(),
     fields: [
       .value(
-        "file", \.file, .file, isRequired: true, "The certificate: PKCS#12 (.p12) or PEM, with or without its key."),
-      .optional("keyFile", \.keyFile, .file, "The private key (PEM), where it is not in `file`."),
+        "file", \.file, .file, isRequired: true,
+        "The certificate: PKCS#12 (.p12, also of Keychain Access), PEM with or without key and chain, in any order, or "
+          + "DER (.cer)."),
+      .optional("keyFile", \.keyFile, .file, "The private key (PEM, also encrypted), where it is not in `file`."),
       .optional(
         "passwordFile", \.passwordFile, .file, "A file that holds the password of the key or of the PKCS#12 file."),
     ],
