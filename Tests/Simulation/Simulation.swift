@@ -23,10 +23,10 @@ package struct Simulation {
   /// From the end of the faults on, everything must be settled within this time. It holds the longest wait that Apple
   /// may ask for here (90 s), behind another one on the deferred topic, a breaker's longest pause (60 s), and the
   /// timeouts of a request's last attempts.
-  private static let recoveryBound: Duration = .seconds(420)
+  private static let recoveryBound: Duration = .seconds(900)
   /// A healthy app may have to wait while a sick one that has just come to its cap is given its chance, no longer.
-  /// What a burst of its own has beyond its cap may be parked once.
-  private static let healthyBound: Duration = .seconds(45)
+  /// What a burst of its own has beyond its cap may be parked, for as long as those before it will take.
+  private static let healthyBound: Duration = .seconds(30)
 
   private let seed: UInt64
   private let world: World
