@@ -103,7 +103,7 @@ struct Scenario {
 
   private static let repeating: [Fault] = [
     .crash, .restart, .sessionLost, .offsetReset, .rebalance, .damagedMetadata, .commitLost, .commitAnswerLost,
-    .produceAckLost,
+    .produceLost, .produceAckLost,
   ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {

@@ -255,7 +255,8 @@ extension Replica {
       let isOverdue = world.now >= releaseDeadline ?? world.now
       world.check(
         isOverdue || !isBusy(id), "\(name) gives \(id) back while something of it is out")
-      guard hasRoom, let assigned = owned[id], group.owner(of: id) === self else { continue }
+      // A book that was begun anew knows nothing of what was settled before.
+      guard hasRoom, let assigned = owned[id], group.owner(of: id) === self, !assigned.isRewound else { continue }
       var committed = assigned.committed
       if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }
       let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
