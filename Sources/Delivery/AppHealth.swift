@@ -14,11 +14,6 @@ package struct AppHealth: Sendable {
   /// An app whose backlog in flight would take longer than this is slow.
   private static let patience: Duration = .seconds(2)
   private static let window: Duration = .milliseconds(500)
-  /// How long others may wait for an app at its cap, though it moves.
-  static let blockedTime: Duration = .milliseconds(100)
-  /// How long what was found of that holds.
-  private static let spillTime: Duration = .milliseconds(500)
-  private static let recently: Duration = .seconds(10)
 
   private var failuresInARow = 0
   private var openings = 0
@@ -29,12 +24,6 @@ package struct AppHealth: Sendable {
   private var windowCount = 0
   private var perSecond: Double?
   private var lastProgress: Instant?
-
-  private var lastBegan: Instant?
-  private var blockedSince: Instant?
-  private var spillsUntil: Instant?
-  /// When the last of what was parked for want of room should find some.
-  private var lastSpill: Instant?
 
   /// Pushes taken up and not ended.
   package var inFlight = 0
@@ -98,7 +87,6 @@ package struct AppHealth: Sendable {
       lastProgress = now
     }
     inFlight += 1
-    lastBegan = now
   }
 
   /// The app has new credentials or another server: what was held against the old ones counts no more.
@@ -135,39 +123,5 @@ package struct AppHealth: Sendable {
     if now - lastProgress > Self.window { return true }
     guard let perSecond, perSecond > 0 else { return false }
     return Double(inFlight) / perSecond * 1e9 > Double(Self.patience.nanoseconds)
-  }
-
-  // MARK: In the way of others
-
-  /// A record waits since the app is at its cap.
-  mutating func blocked(now: Instant) {
-    if blockedSince == nil { blockedSince = now }
-  }
-
-  /// The app is far from its cap.
-  mutating func unblock() {
-    blockedSince = nil
-    spillsUntil = nil
-  }
-
-  /// Whether records have waited for room of this app for long enough.
-  func hasBlocked(now: Instant) -> Bool { blockedSince.map { now - $0 >= Self.blockedTime } ?? false }
-
-  /// Whether what it has beyond its cap is parked.
-  func isSpilling(now: Instant) -> Bool { spillsUntil.map { now < $0 } ?? false }
-
-  mutating func beginSpill(now: Instant) { spillsUntil = now + Self.spillTime }
-
-  /// Whether a push of this app was taken up of late.
-  func wasSeen(now: Instant) -> Bool { lastBegan.map { now - $0 < Self.recently } ?? false }
-
-  /// How long one more that is parked should wait: until those in flight, and those parked before it, will have ended,
-  /// at the speed that the app shows. A minute at most.
-  mutating func spill(now: Instant) -> Duration {
-    let rate = max(perSecond ?? 0, 1)
-    let soonest = now + .nanoseconds(Int64(min(Double(inFlight) / rate, 60) * 1e9))
-    let due = max(soonest, min(lastSpill ?? soonest, now + .seconds(60)))
-    lastSpill = due + .nanoseconds(Int64(1e9 / rate))
-    return due - now
   }
 }

@@ -31,7 +31,7 @@ extension DeliveryMachine {
   mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
     guard inFlight < limits.maxInFlight else {
       // As many were polled as there was room for, but some had many items.
-      waitForRoom(place, nil, at: moment)
+      waitForRoom(place, nil)
       return false
     }
     switch decoder.decode(record, apps: apps, now: moment) {
@@ -53,8 +53,8 @@ extension DeliveryMachine {
           return false
         }
       }
-      if !isEarly, isAtCap(request.app), !mustPark(request.app, at: moment) {
-        waitForRoom(place, request.app, at: moment)
+      if !isEarly, inFlight(of: request.app) >= cap(of: request.app), !isUnwell(request.app, at: moment) {
+        waitForRoom(place, request.app)
         return false
       }
       // A parked item of a batch comes back by itself.
@@ -145,12 +145,10 @@ extension DeliveryMachine {
     } else if retryPolicy.isGivenUp(takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time, now: moment.time) {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
-      var delay = until.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
-      if delay == nil, let app = pushes[slot].subject.app, !isUnwell(app, at: moment) {
-        delay = health[Int(app.value)].spill(now: moment.instant)
-      }
-      delay = max(delay ?? .seconds(5) + random.uniform(below: .seconds(5)), .seconds(1))
-      park(slot, after: delay ?? .zero, behind: until, at: moment)
+      let delay = until.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
+      park(
+        slot, after: max(delay ?? .seconds(5) + random.uniform(below: .seconds(5)), .seconds(1)), behind: until,
+        at: moment)
     }
   }
 

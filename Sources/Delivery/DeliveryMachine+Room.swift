@@ -9,10 +9,8 @@ extension DeliveryMachine {
   }
 
   /// - Parameter app: whose cap it waits for; `nil`: that of all together.
-  mutating func waitForRoom(_ place: Int, _ app: AppIndex?, at moment: Moment) {
+  mutating func waitForRoom(_ place: Int, _ app: AppIndex?) {
     partitions[place].heldUntil = nil
-    if let app { health[Int(app.value)].blocked(now: moment.instant) }
-    roomCheck = moment.instant + AppHealth.blockedTime
     waitingForRoom.append(WaitingPlace(place: place, app: app))
   }
 
@@ -27,7 +25,6 @@ extension DeliveryMachine {
   /// Tries again what waited for an app at its cap.
   mutating func takeWaitingForRoom(at moment: Moment) {
     guard !waitingForRoom.isEmpty else { return }
-    if let roomCheck, roomCheck <= moment.instant { self.roomCheck = moment.instant + AppHealth.blockedTime }
     let waiting = waitingForRoom
     waitingForRoom.removeAll(keepingCapacity: true)
     for item in waiting {
@@ -41,22 +38,15 @@ extension DeliveryMachine {
   }
 
   /// Whether a record of the app would be taken up, or parked: not held again.
-  private mutating func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
+  private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
     guard let app, !apps.isRemoved(app) else { return true }
-    return !isAtCap(app) || mustPark(app, at: moment)
+    return inFlight(of: app) < cap(of: app) || isUnwell(app, at: moment)
   }
 
   /// Whether a parked request that is not due may wait in memory: when there is plenty of room in all respects.
   func mayWaitHere(_ app: AppIndex, _ place: Int) -> Bool {
     partitions[place].early < limits.maxEarly && !partitions[place].isCrowded && inFlight < limits.lowWater / 2
       && inFlightBytes < limits.lowWaterBytes / 2 && inFlight(of: app) < cap(of: app) / 2
-  }
-
-  /// Whether an app has all that it may have; one that has less than half of it is no longer in anybody's way.
-  mutating func isAtCap(_ app: AppIndex) -> Bool {
-    let (count, cap) = (inFlight(of: app), cap(of: app))
-    if count * 2 < cap { health[Int(app.value)].unblock() }
-    return count >= cap
   }
 
   /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
@@ -71,36 +61,15 @@ extension DeliveryMachine {
     return min(own, max(left, own / 32, 1))
   }
 
-  /// Whether an app at its cap would hold up the partitions that it shares: when it does not move, or when others that
-  /// have room have waited for it.
-  mutating func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
-    if isUnwell(app, at: moment) || health[Int(app.value)].isSpilling(now: moment.instant) { return true }
-    // An app that has little since others leave it little is not in their way.
-    let own = apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp
-    guard inFlight(of: app) * 2 >= own, health[Int(app.value)].hasBlocked(now: moment.instant),
-      delaysOthers(app, at: moment)
-    else { return false }
-    health[Int(app.value)].beginSpill(now: moment.instant)
-    return true
-  }
-
   /// Whether a request that was just taken up must be parked at once: there is no room for its app, or its partition has
   /// gaps enough and the app would make more of them that last.
-  mutating func cannotWait(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
-    if inFlight(of: app) > cap(of: app) { return mustPark(app, at: moment) }
-    return partitions[place].isCrowded && isUnwell(app, at: moment)
+  func cannotWait(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
+    isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app) || partitions[place].isCrowded)
   }
 
+  /// Whether an app at its cap would hold up the partitions that it shares.
   func isUnwell(_ app: AppIndex, at moment: Moment) -> Bool {
     health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)
-  }
-
-  /// Whether another app was seen of late that uses little of its room: it gains by being read past this one.
-  private func delaysOthers(_ app: AppIndex, at moment: Moment) -> Bool {
-    health.indices.contains { index in
-      let other = AppIndex(Int32(index))
-      return other != app && health[index].wasSeen(now: moment.instant) && inFlight(of: other) * 4 < cap(of: other)
-    }
   }
 
   // MARK: A commit's metadata

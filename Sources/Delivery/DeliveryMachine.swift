@@ -67,8 +67,6 @@ package struct DeliveryMachine: Sendable {
   var random: SeededRandom
   var revocation: Revocation?
   var waitingForRoom: [WaitingPlace] = []
-  /// When those are to be looked at again, if nothing happens before.
-  var roomCheck: Instant?
   var keys: KeyOrder
   var isIntakeStopped = false
   package internal(set) var isDraining = false
@@ -146,7 +144,6 @@ package struct DeliveryMachine: Sendable {
       if let until = partitions.slots[place]?.heldUntil { next = min(next, until) }
     }
     if let revocation { next = min(next, revocation.deadline) }
-    if !waitingForRoom.isEmpty, let roomCheck { next = min(next, roomCheck) }
     return next == .distantFuture ? nil : next
   }
 

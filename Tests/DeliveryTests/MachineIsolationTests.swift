@@ -91,35 +91,6 @@ import Wire
     #expect(bench.machine.takeCommits().map(\.offset) == [16])
   }
 
-  /// One app has far more than it may have in flight, and moves; what another one has behind it must not wait for that.
-  @Test func anAppThatMovesDoesNotHoldUpOneThatHasRoom() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
-    bench.assign()
-    bench.poll(app: 1, 1)
-    bench.answerAll()
-    bench.acknowledge()
-    // 500 a second: a backlog of 100 is nothing.
-    var offset: Int64 = 1
-    bench.poll(app: 0, 400, from: offset)
-    bench.poll(app: 1, 1, from: offset + 400)
-    offset += 401
-    var waited: Duration = .zero
-    while !bench.submitted.contains(where: { $0.app == AppIndex(1) }), waited < .seconds(5) {
-      for _ in 0..<5 where !bench.submitted.isEmpty { bench.answer(ok) }
-      bench.acknowledge()
-      bench.pass(.milliseconds(10))
-      waited += .milliseconds(10)
-    }
-    bench.acknowledge()
-    #expect(waited <= .milliseconds(150))
-    #expect(bench.count(.deferred) > 0)
-    // They come back when there will be room, not all at once.
-    let times = bench.stored.filter { $0.topic == .deferred }.compactMap { parked in
-      parked.headers.first { $0.name == OwnHeader.notBefore }.flatMap { Int64($0.value) }
-    }
-    #expect(Set(times).count > times.count / 4)
-  }
-
   @Test func anAppAloneWaitsForItself() {
     var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
     bench.assign()

@@ -25,8 +25,7 @@ package struct Simulation {
   /// timeouts of a request's last attempts.
   private static let recoveryBound: Duration = .seconds(900)
   /// A healthy app may have to wait while a sick one that has just come to its cap is given its chance, no longer.
-  /// What a burst of its own has beyond its cap may be parked, for as long as those before it will take.
-  private static let healthyBound: Duration = .seconds(30)
+  private static let healthyBound: Duration = .seconds(10)
 
   private let seed: UInt64
   private let world: World
