@@ -103,7 +103,7 @@ struct Scenario {
 
   private static let repeating: [Fault] = [
     .crash, .restart, .sessionLost, .offsetReset, .rebalance, .damagedMetadata, .commitLost, .commitAnswerLost,
-    .produceLost, .produceAckLost,
+    .produceLost, .produceAckLost, .tooLarge, .neverStorable,
   ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {
