@@ -19,8 +19,8 @@ ALWAYS = {
 
 
 def key_lines(pem: Path) -> list[str]:
-    """The lines of a PEM file that are secret."""
-    return [line for line in pem.read_text().splitlines() if line and not line.startswith("-----")]
+    """The lines of a PEM file that are secret: neither its frame nor blank ones, which some forms of a key have."""
+    return [line for line in map(str.strip, pem.read_text().splitlines()) if line and not line.startswith("-----")]
 
 
 def found(text: str, secrets: Iterable[str] = ()) -> list[str]:
