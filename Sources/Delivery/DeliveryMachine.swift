@@ -175,6 +175,13 @@ package struct DeliveryMachine: Sendable {
     let shouldPause = partitions[place].shouldPause
     guard partitions[place].isPaused != shouldPause else { return }
     partitions[place].isPaused = shouldPause
-    if shouldPause { pauses.append(partitions[place].id) } else { resumes.append(partitions[place].id) }
+    let id = partitions[place].id
+    // What changes to and fro within one turn leaves the consumer as it is: it is told of pauses and resumes apart, and
+    // the last word must count.
+    if shouldPause {
+      if let taken = resumes.firstIndex(of: id) { resumes.remove(at: taken) } else { pauses.append(id) }
+    } else {
+      if let taken = pauses.firstIndex(of: id) { pauses.remove(at: taken) } else { resumes.append(id) }
+    }
   }
 }

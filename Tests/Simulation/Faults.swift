@@ -103,7 +103,7 @@ struct Scenario {
 
   private static let repeating: [Fault] = [
     .crash, .restart, .sessionLost, .offsetReset, .rebalance, .damagedMetadata, .commitLost, .commitAnswerLost,
-    .produceLost, .produceAckLost, .tooLarge, .neverStorable,
+    .produceLost, .produceAckLost, .tooLarge, .neverStorable, .batches,
   ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {

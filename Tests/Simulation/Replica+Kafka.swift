@@ -253,10 +253,11 @@ extension Replica {
     let hasRoom = settings.limits.metadataBytes == LedgerCodec.maximumBytes
     for id in release.partitions {
       let isOverdue = world.now >= releaseDeadline ?? world.now
+      // A book that was begun anew knows nothing of what was out or settled before.
+      guard let assigned = owned[id], !assigned.isRewound else { continue }
       world.check(
         isOverdue || !isBusy(id), "\(name) gives \(id) back while something of it is out")
-      // A book that was begun anew knows nothing of what was settled before.
-      guard hasRoom, let assigned = owned[id], group.owner(of: id) === self, !assigned.isRewound else { continue }
+      guard hasRoom, group.owner(of: id) === self else { continue }
       var committed = assigned.committed
       if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }
       let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()

@@ -25,7 +25,7 @@ package struct Simulation {
   /// timeouts of a request's last attempts.
   private static let recoveryBound: Duration = .seconds(900)
   /// A healthy app may have to wait while a sick one that has just come to its cap is given its chance, no longer.
-  private static let healthyBound: Duration = .seconds(10)
+  private static let healthyBound: Duration = .seconds(20)
 
   private let seed: UInt64
   private let world: World
@@ -138,7 +138,8 @@ package struct Simulation {
 
   /// Lets what is in flight come home, then drains every replica.
   private func playTheEnd() {
-    let calm = max(world.now, world.faultsEnd) + .seconds(100)
+    // Longer than two minutes, for which a request waits for one of its key that was parked and never comes back.
+    let calm = max(world.now, world.faultsEnd) + .seconds(300)
     while world.violation == nil, world.now < calm, world.step() {}
     world.check(isSettled, "what was settled is so no longer")
     crew.checkPauses()
