@@ -82,6 +82,8 @@ def test_a_result_that_never_fits_holds_up_nobody(world):
 def test_brokers_that_are_away_for_longer_than_a_record_may_wait(world):
     """Records time out in the client, are produced again, and get through in the end; the process stays."""
     world.kafka_settings["producerProperties"] = {"message.timeout.ms": 2000}
+    # Longer than they are away: who is thrown out of the group sends again, as he must.
+    world.kafka_properties["session.timeout.ms"] = 45_000
     martlet = world.martlet(retryBackoff={"max": "1s"}).wait_ready()
     send(world, first := requests(0, 10))
     delivered(world, first)
