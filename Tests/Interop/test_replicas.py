@@ -184,7 +184,7 @@ def share(martlets: list[Martlet]) -> None:
     until(f"{len(martlets)} replicas share the partitions", is_shared, 40)
 
 
-@pytest.mark.parametrize(("strategy", "times"), [("roundrobin,range", 3), ("cooperative-sticky", 1)])
+@pytest.mark.parametrize(("strategy", "times"), [("roundrobin,range", 3)])
 def test_a_rolling_update_loses_nothing_and_repeats_next_to_nothing(world, strategy, times):
     """What Kubernetes does with maxSurge 1: a new pod, and when it is ready SIGTERM for an old one; again and again."""
     drain = 5.0
