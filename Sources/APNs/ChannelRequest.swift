@@ -90,9 +90,7 @@ package struct ChannelSettings: Sendable, Equatable {
       switch try scanner.value() {
       case .number(let range, _) where isPolicy: storesMessages = JSONText.int64(of: range, in: body).map { $0 != 0 }
       case .string(let text) where isType:
-        var bytes: [UInt8] = []
-        try JSONText.unescape(text, in: body, into: &bytes)
-        pushType = String(decoding: bytes, as: UTF8.self)
+        pushType = try JSONText.text(of: text, in: body)
       default: break
       }
     }
@@ -112,9 +110,7 @@ package struct ChannelSettings: Sendable, Equatable {
       try scanner.beginArray()
       while try scanner.hasNextElement() {
         guard case .string(let text) = try scanner.value() else { continue }
-        var bytes: [UInt8] = []
-        try JSONText.unescape(text, in: body, into: &bytes)
-        channels.append(String(decoding: bytes, as: UTF8.self))
+        channels.append(try JSONText.text(of: text, in: body))
       }
     }
     try scanner.endDocument()

@@ -203,8 +203,7 @@ package enum RequestHeaders {
   /// Whether bytes may stand in a header field's value (RFC 9110, section 5.5): no control characters, and no blank at
   /// either end. Collapse ids and topics that fail this would cost the stream, so they are refused when decoded.
   package static func isFieldValue(_ text: Span<UInt8>) -> Bool {
-    for index in text.indices where text[index] < 0x20 || text[index] == 0x7f { return false }
-    return text.isEmpty || (text[0] != 0x20 && text[text.count - 1] != 0x20)
+    !UTF8Text.hasControls(text) && (text.isEmpty || (text[0] != 0x20 && text[text.count - 1] != 0x20))
   }
 
   // MARK: Parts

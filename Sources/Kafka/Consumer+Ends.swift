@@ -25,16 +25,8 @@ extension Consumer {
     // The call takes times in the place of offsets.
     for partition in partitions { list.add(partition, offset: max(0, time.milliseconds), topics: topics.names) }
     try check(unsafe rd_kafka_offsets_for_times(client.handle, list.list, timeout.clampedMilliseconds))
-    var points: [StartingPoint] = []
-    var failure: KafkaError?
-    unsafe TopicPartitionList.forEach(list.list, topics: topics) { (partition, element) in
-      if unsafe element.err != RD_KAFKA_RESP_ERR_NO_ERROR {
-        failure = failure ?? (unsafe KafkaError(element.err, subject: subject(of: partition)))
-      }
-      unsafe points.append(
-        StartingPoint(partition: partition, offset: element.offset >= 0 ? element.offset : StartingPoint.end))
+    return try unsafe answers(in: list) { (partition, element) in
+      unsafe StartingPoint(partition: partition, offset: element.offset >= 0 ? element.offset : StartingPoint.end)
     }
-    if let failure { throw failure }
-    return points
   }
 }

@@ -41,20 +41,29 @@ extension Consumer {
     guard !partitions.isEmpty else { return [] }
     let list = TopicPartitionList(partitions, topics: topics.names)
     try check(unsafe rd_kafka_committed(client.handle, list.list, timeout.clampedMilliseconds))
-    var result: [CommittedOffset] = []
+    return try unsafe answers(in: list) { (partition, element) in
+      let bytes = unsafe UnsafeRawBufferPointer(start: element.metadata, count: element.metadata_size)
+      return unsafe CommittedOffset(
+        partition: partition, offset: element.offset >= 0 ? element.offset : nil,
+        metadata: String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// What `make` makes of each element of an answer.
+  /// - Throws: the first element's error, if one has one.
+  func answers<Answer>(
+    in list: borrowing TopicPartitionList, _ make: (PartitionID, rd_kafka_topic_partition_t) -> Answer
+  ) throws(KafkaError) -> [Answer] {
+    var answers: [Answer] = []
     var failure: KafkaError?
     unsafe TopicPartitionList.forEach(list.list, topics: topics) { (partition, element) in
       if unsafe element.err != RD_KAFKA_RESP_ERR_NO_ERROR {
         failure = failure ?? (unsafe KafkaError(element.err, subject: subject(of: partition)))
       }
-      let bytes = unsafe UnsafeRawBufferPointer(start: element.metadata, count: element.metadata_size)
-      unsafe result.append(
-        CommittedOffset(
-          partition: partition, offset: element.offset >= 0 ? element.offset : nil,
-          metadata: String(decoding: bytes, as: UTF8.self)))
+      unsafe answers.append(make(partition, element))
     }
     if let failure { throw failure }
-    return result
+    return answers
   }
 
   /// The partition's ends as the last fetch showed them; no request. `nil` until there was one.

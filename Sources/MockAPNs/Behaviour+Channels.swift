@@ -71,10 +71,7 @@ extension Behaviour {
   private static func list(_ channels: [String]) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.key("channels")
-    writer.beginArray()
-    for channel in channels { writer.string(channel) }
-    writer.endArray()
+    writer.list("channels", channels)
     writer.endObject()
     return writer.take()
   }

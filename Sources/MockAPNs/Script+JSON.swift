@@ -65,13 +65,8 @@ private struct RuleDraft {
   mutating func set(_ key: String, _ value: JSONValue, _ json: [UInt8]) throws(ScriptError) {
     switch value {
     case .string(let string):
-      var bytes: [UInt8] = []
-      do {
-        try JSONText.unescape(string, in: json.span, into: &bytes)
-      } catch {
-        throw problem(key, "is no text")
-      }
-      try set(key, text: String(decoding: bytes, as: UTF8.self))
+      guard let text = try? JSONText.text(of: string, in: json.span) else { throw problem(key, "is no text") }
+      try set(key, text: text)
     case .number(let range, _):
       guard let number = Double(String(decoding: json[range.indices], as: UTF8.self)), number >= 0, number < 1e15 else {
         throw problem(key, "is out of range")

@@ -66,6 +66,14 @@ package enum JSONText {
     }
   }
 
+  /// The text of `string`, for where speed does not matter.
+  /// - Throws: `loneSurrogate` if it is no text.
+  package static func text(of string: JSONString, in bytes: Span<UInt8>) throws(JSONError) -> String {
+    var text: [UInt8] = []
+    try unescape(string, in: bytes, into: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
   /// Where the text of `string` stands as UTF-8 in `storage`: where it is, if it has no escapes, or else at the end,
   /// where it is appended. What stood in `storage` before stays where it is.
   /// - Throws: `loneSurrogate` if it is no text; then `storage` is as it was.

@@ -100,16 +100,6 @@ package struct JSONWriter: Sendable {
     }
   }
 
-  /// A string of the program's own, in which nothing needs an escape.
-  package mutating func string(static text: StaticString) {
-    separate()
-    bytes.append(addingCapacity: text.utf8CodeUnitCount + 2) { output in
-      output.append(0x22)
-      output.append(text: text)
-      output.append(0x22)
-    }
-  }
-
   /// The UUID as a string, in lower case.
   package mutating func string(_ uuid: UUID) {
     separate()

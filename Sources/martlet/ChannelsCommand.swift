@@ -114,10 +114,7 @@ enum ChannelsCommand {
       guard isJSON else { return channels.joined(separator: "\n") }
       var writer = JSONWriter()
       writer.beginObject()
-      writer.key("channels")
-      writer.beginArray()
-      for channel in channels { writer.string(channel) }
-      writer.endArray()
+      writer.list("channels", channels)
       writer.endObject()
       return String(decoding: writer.bytes, as: UTF8.self)
     case .show:

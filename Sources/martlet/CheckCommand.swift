@@ -127,7 +127,7 @@ struct CheckReport {
       app.token.map { "token, key \($0.keyID), team \($0.teamID)" }
       ?? app.certificate.map { "certificate \($0.file)" } ?? "no credentials"
     let server = app.server.map { ", to \($0.host):\($0.port)" } ?? ""
-    let expiry = expiries[app.name].map { " until \(TimeText.rfc3339($0).prefix(10))" } ?? ""
+    let expiry = expiries[app.name].map { " until \(RFC3339.text($0).prefix(10))" } ?? ""
     return "\(app.bundleID), \(app.environmentName), \(credentials)\(expiry)\(server)"
   }
 
@@ -161,10 +161,7 @@ struct CheckReport {
     writer.string(finding.kind.rawValue)
     writer.key("name")
     writer.string(finding.name)
-    writer.key("apps")
-    writer.beginArray()
-    for app in finding.apps { writer.string(app) }
-    writer.endArray()
+    writer.list("apps", finding.apps)
     writer.key("ok")
     writer.bool(finding.isGood)
     writer.key("state")
@@ -175,25 +172,20 @@ struct CheckReport {
   }
 
   private static func write(_ problem: ConfigurationProblem, to writer: inout JSONWriter) {
-    func text(_ key: String, _ value: String?) {
-      guard let value else { return }
-      writer.key(key)
-      writer.string(value)
-    }
     writer.beginObject()
-    text("severity", problem.severity.rawValue)
-    text("file", problem.file)
+    writer.field("severity", ifAny: problem.severity.rawValue)
+    writer.field("file", ifAny: problem.file)
     if let line = problem.line, let column = problem.column {
       writer.key("line")
       writer.integer(line)
       writer.key("column")
       writer.integer(column)
     }
-    text("path", problem.path)
-    text("message", problem.message)
-    text("found", problem.found)
-    text("allowed", problem.allowed)
-    text("nearest", problem.nearest)
+    writer.field("path", ifAny: problem.path)
+    writer.field("message", ifAny: problem.message)
+    writer.field("found", ifAny: problem.found)
+    writer.field("allowed", ifAny: problem.allowed)
+    writer.field("nearest", ifAny: problem.nearest)
     writer.endObject()
   }
 }

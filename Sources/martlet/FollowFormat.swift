@@ -74,7 +74,7 @@ struct FollowWriter {
   /// `2026-01-31T12:00:00.123Z rejected 410 Unregistered  shop-ios  ab12cd34  order-42  2 attempts, 333 ms`
   func readable(_ record: FollowedRecord) -> String {
     let at = record.time(columns.time)
-    var parts = [at.map(TimeText.rfc3339) ?? "(no time)"]
+    var parts = [at.map(RFC3339.text) ?? "(no time)"]
     let reason = record.text(columns.reason)
     if let status = columns.status {
       let words = [record.text(status), columns.httpStatus.flatMap(record.text), reason].compactMap(\.self)
@@ -91,7 +91,7 @@ struct FollowWriter {
     if columns.status != nil, let at, let requestedAt = columns.requestedAt.flatMap(record.time) {
       parts.append("after \(at.milliseconds - requestedAt.milliseconds) ms")
     }
-    if let since = columns.unregisteredAt.flatMap(record.time) { parts.append("since \(TimeText.rfc3339(since))") }
+    if let since = columns.unregisteredAt.flatMap(record.time) { parts.append("since \(RFC3339.text(since))") }
     if columns.suspect.flatMap(record.text) == "true" { parts.append("suspect: check the app's environment") }
     if columns.detail != columns.reason, let detail = record.text(columns.detail) { parts.append(detail) }
     return Self.printable(parts.joined(separator: "  "))

@@ -98,10 +98,7 @@ struct FollowedRecord {
   func text(_ column: Int) -> String? {
     switch values[column] {
     case .string(let string)?:
-      guard string.hasEscapes else { return String(copying: bytes.span.extracting(string.range.indices)) }
-      var output: [UInt8] = []
-      guard (try? JSONText.unescape(string, in: bytes.span, into: &output)) != nil else { return "\u{FFFD}" }
-      return String(decoding: output, as: UTF8.self)
+      return (try? JSONText.text(of: string, in: bytes.span)) ?? "\u{FFFD}"
     case .number(let range, _)?, .object(let range)?, .array(let range)?:
       return String(copying: bytes.span.extracting(range.indices))
     case .true?: return "true"

@@ -110,24 +110,16 @@ struct NotificationOptions: Sendable, Equatable {
 
   private func request(_ app: String, _ tokens: ArraySlice<String>) -> [UInt8] {
     var writer = JSONWriter()
-    func text(_ key: String, _ value: String?) {
-      guard let value else { return }
-      writer.key(key)
-      writer.string(value)
-    }
     writer.beginObject()
-    text("id", id)
-    text("app", app)
-    text("channel", channel)
+    writer.field("id", ifAny: id)
+    writer.field("app", app)
+    writer.field("channel", ifAny: channel)
     if tokens.count > 1 {
-      writer.key("tokens")
-      writer.beginArray()
-      for token in tokens { writer.string(token) }
-      writer.endArray()
+      writer.list("tokens", tokens)
     } else {
-      text("token", tokens.first)
+      writer.field("token", ifAny: tokens.first)
     }
-    text("push_type", pushType)
+    writer.field("push_type", ifAny: pushType)
     if let priority {
       writer.key("priority")
       writer.integer(priority)
@@ -136,8 +128,8 @@ struct NotificationOptions: Sendable, Equatable {
       writer.key("expiration")
       writer.integer(expiration)
     }
-    text("collapse_id", collapseID)
-    text("topic", topic)
+    writer.field("collapse_id", ifAny: collapseID)
+    writer.field("topic", ifAny: topic)
     writer.key("payload")
     writer.raw(payload.span)
     writer.endObject()

@@ -164,9 +164,7 @@ enum PayloadOptions {
       while let key = try scanner.nextKey() {
         let start = scanner.offset
         try scanner.value()
-        var name: [UInt8] = []
-        try JSONText.unescape(key, in: bytes.span, into: &name)
-        members.append((String(decoding: name, as: UTF8.self), trimmed(bytes[start..<scanner.offset])))
+        members.append((try JSONText.text(of: key, in: bytes.span), trimmed(bytes[start..<scanner.offset])))
       }
       try scanner.endDocument()
     } catch let error as JSONError {

@@ -49,7 +49,7 @@ struct SendReport {
       let words = [result.httpStatus.map { String($0) }, result.reason].compactMap(\.self)
       if !words.isEmpty { line += ": \(words.joined(separator: " "))" }
     }
-    if let since = result.unregisteredAt { line += " since \(TimeText.rfc3339(since))" }
+    if let since = result.unregisteredAt { line += " since \(RFC3339.text(since))" }
     line += ", \(result.isBroadcast ? "apns-request-id" : "apns-id") \(result.apnsID)"
     if let unique = result.uniqueID { line += ", apns-unique-id \(unique)" }
     if result.attempts > 1 { line += ", \(result.attempts) attempts" }
@@ -75,32 +75,20 @@ struct SendReport {
 
   private func json(_ result: DirectResult) -> String {
     var writer = JSONWriter()
-    func text(_ key: String, _ value: String?) {
-      guard let value else { return }
-      writer.key(key)
-      writer.string(value)
-    }
     writer.beginObject()
-    text("app", app.name)
-    text(result.isBroadcast ? "channel" : "token", result.recipient)
-    text("status", result.status.rawValue)
-    if let status = result.httpStatus {
-      writer.key("http_status")
-      writer.integer(Int(status))
-    }
-    text("reason", result.reason)
-    if let since = result.unregisteredAt {
-      writer.key("unregistered_at")
-      writer.integer(since.milliseconds)
-    }
-    text("apns_id", result.apnsID)
-    text("apns_unique_id", result.uniqueID)
-    text("topic", result.topic)
-    text("environment", app.environmentName)
-    text("push_type", result.pushType)
-    writer.key("attempts")
-    writer.integer(result.attempts)
-    text("hint", result.hint)
+    writer.field("app", app.name)
+    writer.field(result.isBroadcast ? "channel" : "token", result.recipient)
+    writer.field("status", result.status.rawValue)
+    writer.field("http_status", ifAny: result.httpStatus.map(Int64.init))
+    writer.field("reason", ifAny: result.reason)
+    writer.field("unregistered_at", ifAny: result.unregisteredAt?.milliseconds)
+    writer.field("apns_id", ifAny: result.apnsID)
+    writer.field("apns_unique_id", ifAny: result.uniqueID)
+    writer.field("topic", ifAny: result.topic)
+    writer.field("environment", app.environmentName)
+    writer.field("push_type", ifAny: result.pushType)
+    writer.field("attempts", result.attempts)
+    writer.field("hint", ifAny: result.hint)
     writer.endObject()
     return String(decoding: writer.bytes, as: UTF8.self)
   }

@@ -1,4 +1,3 @@
-import Service
 import Wire
 
 /// A point in time as people give it on a command line.
@@ -11,7 +10,7 @@ enum TimeReading {
     guard let year = number(&rest, 4), take("-", &rest), let month = number(&rest, 2), take("-", &rest),
       let day = number(&rest, 2), (1...12).contains(month), (1...length(of: month, year)).contains(day)
     else { return nil }
-    let midnight = days(year, month, day) * 86_400
+    let midnight = CivilDate(year: year, month: month, day: day).daysSince1970 * 86_400
     if rest.isEmpty { return UnixTime(seconds: midnight) }
     guard take("T", &rest) || take("t", &rest) || take(" ", &rest), let hour = number(&rest, 2), take(":", &rest),
       let minute = number(&rest, 2), hour < 24, minute < 60
@@ -57,13 +56,5 @@ enum TimeReading {
   private static func length(of month: Int64, _ year: Int64) -> Int64 {
     let isLeap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
     return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Int(month) - 1]
-  }
-
-  /// Days since 1970-01-01, by years that begin on the first of March.
-  private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let shifted = month <= 2 ? year - 1 : year
-    let monthFromMarch = (month + 9) % 12
-    return 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * monthFromMarch + 2) / 5 + day - 1
-      - 719_468
   }
 }

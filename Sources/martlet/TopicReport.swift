@@ -138,18 +138,14 @@ struct TopicReport {
   }
 
   private static func write(_ entry: Entry, to writer: inout JSONWriter) {
-    func text(_ key: String, _ value: String) {
-      writer.key(key)
-      writer.string(value)
-    }
     writer.beginObject()
-    text("topic", entry.plan.name)
-    text("role", entry.plan.role.rawValue)
-    text("state", entry.state.word)
+    writer.field("topic", entry.plan.name)
+    writer.field("role", entry.plan.role.rawValue)
+    writer.field("state", entry.state.word)
     var facts = TopicFacts(partitions: entry.plan.partitions, replicationFactor: entry.plan.replicationFactor)
     for setting in entry.plan.settings { facts.settings[setting.name] = setting.value }
     if case .exists(let found) = entry.state { facts = found }
-    if case .failed(let why) = entry.state { text("why", why) }
+    if case .failed(let why) = entry.state { writer.field("why", why) }
     if entry.state != .missing {
       writer.key("partitions")
       writer.integer(facts.partitions)
@@ -158,18 +154,18 @@ struct TopicReport {
         writer.integer(factor)
       }
       for name in ["cleanup.policy", "retention.ms", "min.insync.replicas"] {
-        if let value = facts.settings[name] { text(name, value) }
+        if let value = facts.settings[name] { writer.field(name, value) }
       }
     }
     writer.key("remarks")
     writer.beginArray()
     for remark in entry.remarks {
       writer.beginObject()
-      text("severity", remark.severity.rawValue)
-      text("subject", remark.subject)
-      text("found", remark.found)
-      text("wanted", remark.wanted)
-      text("why", remark.why)
+      writer.field("severity", remark.severity.rawValue)
+      writer.field("subject", remark.subject)
+      writer.field("found", remark.found)
+      writer.field("wanted", remark.wanted)
+      writer.field("why", remark.why)
       writer.endObject()
     }
     writer.endArray()

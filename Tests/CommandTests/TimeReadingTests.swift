@@ -28,7 +28,7 @@ struct TimeReadingTests {
   @Test func whatIsWrittenIsReadAgain() {
     for milliseconds in [0, 951_782_399_999, 1_709_164_800_000, 4_102_444_799_999] as [Int64] {
       let time = UnixTime(milliseconds: milliseconds)
-      #expect(TimeReading.time(TimeText.rfc3339(time)) == time)
+      #expect(TimeReading.time(RFC3339.text(time)) == time)
     }
   }
 }

@@ -144,7 +144,7 @@ struct LogTests {
     (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
   ])
   func timesAreInUTC(milliseconds: Int64, text: String) {
-    #expect(TimeText.rfc3339(UnixTime(milliseconds: milliseconds)) == text)
+    #expect(RFC3339.text(UnixTime(milliseconds: milliseconds)) == text)
   }
 }
 

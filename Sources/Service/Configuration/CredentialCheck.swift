@@ -61,11 +61,11 @@ package struct CredentialCheck {
     }
     expiries[app.name] = identity.validUntil
     let stage = ExpiryStage(of: identity.validUntil, at: now)
-    let end = TimeText.rfc3339(identity.validUntil)
+    let end = RFC3339.text(identity.validUntil)
     if stage == .expired {
       report("the certificate has expired", at: "\(path).file", found: end)
     } else if identity.validFrom > now {
-      report("the certificate is not valid yet", at: "\(path).file", found: TimeText.rfc3339(identity.validFrom))
+      report("the certificate is not valid yet", at: "\(path).file", found: RFC3339.text(identity.validFrom))
     } else if stage > .distant {
       report("the certificate expires soon", at: "\(path).file", found: end, severity: .warning)
     }

@@ -159,10 +159,10 @@ package final class DirectPush: Sendable {
     guard let authorization = runtime.authorization(at: ServiceClock.now()) else { return nil }
     let shared = SharedHeaders(
       of: push, bundleID: runtime.bundleID, authority: runtime.authority, authorization: authorization)
-    var first = HeaderWriter(list: HeaderList())
+    var first = HeaderWriter()
     RequestHeaders.addPseudoHeaders(shared, to: &first)
     RequestHeaders.addShared(shared, to: &first)
-    var own = HeaderWriter(list: HeaderList())
+    var own = HeaderWriter()
     RequestHeaders.addPath(push, to: &own)
     sentNames.withLock { RequestHeaders.addOwn(push, sentNames: &$0, to: &own) }
     return DirectConnection.Request(

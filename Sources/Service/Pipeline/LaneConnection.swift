@@ -105,19 +105,6 @@ extension SendFailure {
   }
 }
 
-/// Writes Apple's header fields into an HTTP/2 header list.
-struct HeaderWriter: HeaderSink {
-  var list: HeaderList
-
-  mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool) {
-    list.append(name: name, value: value, indexing: neverIndexed ? .never : .always)
-  }
-
-  mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void) {
-    list.append(name: name, indexing: neverIndexed ? .never : .always, value: value)
-  }
-}
-
 /// The shared header fields of an app, made once for each kind of push and provider token.
 struct HeaderCache {
   private let runtime: AppRuntime
@@ -135,7 +122,7 @@ struct HeaderCache {
     let shared = SharedHeaders(
       of: notification, bundleID: runtime.bundleID, authority: runtime.authority,
       authorization: generations[place].authorization)
-    var writer = HeaderWriter(list: HeaderList())
+    var writer = HeaderWriter()
     RequestHeaders.addPseudoHeaders(shared, to: &writer)
     RequestHeaders.addShared(shared, to: &writer)
     if let slot { generations[place].lists[slot] = writer.list }

@@ -1,6 +1,6 @@
 internal import APNs
 internal import Delivery
-package import Wire
+internal import Wire
 
 /// One line, ready to be written: JSON or text, never longer than a pipe takes in one piece.
 struct LogLine {
@@ -36,7 +36,7 @@ struct LogLine {
     var writer = JSONWriter()
     writer.beginObject()
     writer.key("time")
-    writer.string(TimeText.rfc3339(time))
+    writer.string(RFC3339.text(time))
     writer.key("level")
     writer.string(level.rawValue)
     writer.key("code")
@@ -61,7 +61,7 @@ struct LogLine {
 
   /// For people: a control character in a value could draw on a terminal, so values are escaped as in JSON.
   private func text() -> [UInt8] {
-    var bytes = Array("\(TimeText.rfc3339(time)) \(Self.padded(level.rawValue.uppercased())) ".utf8)
+    var bytes = Array("\(RFC3339.text(time)) \(Self.padded(level.rawValue.uppercased())) ".utf8)
     bytes.append(jsonEscaped: message.utf8.span)
     bytes.append(contentsOf: Array(" [\(code)]".utf8))
     for field in fields {
@@ -114,17 +114,14 @@ extension LogField {
           return String(decoding: bytes, as: UTF8.self)
         }())
     case .duration(let duration): .seconds(TimeText.seconds(duration))
-    case .validUntil(let time): .text(TimeText.rfc3339(time))
+    case .validUntil(let time): .text(RFC3339.text(time))
     case .cause(let cause): .text(cause.description)
     }
   }
 }
 
-/// Times and spans as logs write them.
-package enum TimeText {
-  /// `2026-01-31T12:00:00.123Z` (RFC 3339).
-  package static func rfc3339(_ time: UnixTime) -> String { RFC3339.text(time) }
-
+/// Spans as logs write them.
+enum TimeText {
   /// Seconds with as many decimals as milliseconds need.
   static func seconds(_ duration: Duration) -> String {
     let milliseconds = duration.nanoseconds / 1_000_000

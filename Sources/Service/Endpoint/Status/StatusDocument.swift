@@ -44,10 +44,7 @@ package struct StatusDocument {
     writer.field("host", host)
     let (state, why) = state
     writer.field("state", state)
-    writer.key("why")
-    writer.beginArray()
-    for text in why { writer.string(text) }
-    writer.endArray()
+    writer.list("why", why)
     writer.field("started", process?.startTime.milliseconds ?? time.milliseconds)
     writer.field("configured", Int64(snapshot.value(.configuredAt)) * 1000)
     writer.key("reload_ok")
@@ -156,26 +153,6 @@ package struct StatusDocument {
 }
 
 extension JSONWriter {
-  mutating func field(_ name: String, _ text: String) {
-    key(name)
-    string(text)
-  }
-
-  mutating func field(_ name: String, _ number: Int64) {
-    key(name)
-    integer(number)
-  }
-
-  mutating func field(_ name: String, _ text: String?) {
-    key(name)
-    if let text { string(text) } else { null() }
-  }
-
-  mutating func field(_ name: String, _ number: Int?) {
-    key(name)
-    if let number { integer(number) } else { null() }
-  }
-
   mutating func list(_ name: String, _ numbers: [Int?]) {
     key(name)
     beginArray()

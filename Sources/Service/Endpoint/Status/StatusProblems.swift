@@ -96,7 +96,7 @@ struct StatusProblems {
       case .month, .week, .day:
         Present(
           code: "certificate_expires", app: certificate.app,
-          message: "a certificate expires at \(TimeText.rfc3339(certificate.validUntil))")
+          message: "a certificate expires at \(RFC3339.text(certificate.validUntil))")
       case .expired:
         Present(level: .error, code: "certificate_expired", app: certificate.app, message: "a certificate has expired")
       }
