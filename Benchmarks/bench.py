@@ -30,7 +30,6 @@ BODY_BYTES = 217
 BEARER = "x" * 200
 BUNDLE = "com.example.shop"
 DEVICE = "ab12" * 16
-RESULT_PARTITIONS = 4
 #: The embedded broker keeps five mebibytes a partition; a part is left free for the batches' own headers.
 PARTITION_BYTES = 4 << 20
 #: A yardstick that varies by more than this, from its lowest to its highest, says that the machine is not quiet.
@@ -127,14 +126,7 @@ class Bench:
         records = [self.record(index % apps) for index in range(self.options.requests)]
         size = sum(len(record.value or b"") + 40 for record in records)
         partitions = max(partitions, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
-        topics = {
-            "push.requests": partitions,
-            "push.results": RESULT_PARTITIONS,
-            "push.invalid-tokens": 1,
-            "push.dead-letters": 1,
-            "push.deferred": 1,
-        }
-        with MockKafka(self.binary, topics, self.directory / f"mock-kafka-{number}.log") as broker:
+        with self.broker(f"{number}", partitions) as broker:
             produce(
                 broker.bootstrap,
                 "push.requests",
@@ -143,10 +135,7 @@ class Bench:
                     for index, record in enumerate(records)
                 ),
             )
-            port = free_port()
-            path = self.directory / f"martlet-{number}.json5"
-            path.write_text(json.dumps(self.configuration(broker.bootstrap, port), indent=2))
-            service = Martlet(self.binary, path, port, self.directory / f"martlet-{number}.log")
+            service = self.service(f"{number}", broker.bootstrap)
             with Marks(broker.bootstrap) as marks, service:
                 run = self.measure(service, broker, marks)
                 self.wait_for_commits(broker.bootstrap, partitions)
@@ -154,6 +143,24 @@ class Bench:
                 if code != 0:
                     raise SystemExit(f"martlet ended with {code}\n{service.tail()}")
                 return run
+
+    def broker(self, name: str, partitions: int) -> MockKafka:
+        """An embedded broker with all topics, `partitions` of them for requests; not started."""
+        topics = {
+            "push.requests": partitions,
+            "push.results": latency.RESULT_PARTITIONS,
+            "push.invalid-tokens": 1,
+            "push.dead-letters": 1,
+            "push.deferred": 1,
+        }
+        return MockKafka(self.binary, topics, self.directory / f"mock-kafka-{name}.log")
+
+    def service(self, name: str, bootstrap: str) -> Martlet:
+        """The service with its configuration; not started."""
+        port = free_port()
+        path = self.directory / f"martlet-{name}.json5"
+        path.write_text(json.dumps(self.configuration(bootstrap, port), indent=2))
+        return Martlet(self.binary, path, port, self.directory / f"martlet-{name}.log")
 
     def measure(self, service: Martlet, broker: MockKafka, marks: "Marks") -> Run:
         total, deadline = self.options.requests, time.monotonic() + self.options.timeout
@@ -219,7 +226,7 @@ class Marks:
 
     def __init__(self, bootstrap: str):
         self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench-marks"})
-        self.places = [TopicPartition("push.results", number) for number in range(RESULT_PARTITIONS)]
+        self.places = [TopicPartition("push.results", number) for number in range(latency.RESULT_PARTITIONS)]
 
     def __enter__(self) -> "Marks":
         return self

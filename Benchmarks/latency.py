@@ -13,7 +13,10 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from processes import Martlet, MockKafka, free_port
+from processes import Martlet
+
+#: Of `push.results`.
+RESULT_PARTITIONS = 4
 
 
 class Timetable(threading.Thread):
@@ -69,19 +72,19 @@ class Results:
 
 
 @contextmanager
-def service(bench, name: str, partitions: int = 8) -> Iterator[tuple[str, Martlet]]:
+def service(bench, name: str, partitions: int = 8) -> Iterator[tuple[str, Martlet, "Results"]]:
     """A broker and the service, which has joined its group and sent one request."""
-    topics = {"push.requests": partitions, "push.results": 4, "push.invalid-tokens": 1, "push.dead-letters": 1,
-              "push.deferred": 1}  # fmt: skip
-    with MockKafka(bench.binary, topics, bench.directory / f"mock-kafka-{name}.log") as broker:
-        port = free_port()
-        path = bench.directory / f"martlet-{name}.json5"
-        path.write_text(json.dumps(bench.configuration(broker.bootstrap, port), indent=2))
-        with Martlet(bench.binary, path, port, bench.directory / f"martlet-{name}.log") as martlet:
-            first = Timetable(bench, broker.bootstrap, 100, 0.1, partitions)
-            first.run()
-            Results(broker.bootstrap, 4).read(first.count, 30)
-            yield broker.bootstrap, martlet
+    with bench.broker(name, partitions) as broker, bench.service(name, broker.bootstrap) as martlet:
+        first = Timetable(bench, broker.bootstrap, 100, 0.1, partitions)
+        first.run()
+        results = Results(broker.bootstrap, RESULT_PARTITIONS)
+        results.read(first.count, 30)
+        # They waited for the service to join its group.
+        results.milliseconds.clear()
+        try:
+            yield broker.bootstrap, martlet, results
+        finally:
+            results.consumer.close()
 
 
 def latency(bench, capacity: float, seconds: float = 15) -> None:
@@ -89,12 +92,10 @@ def latency(bench, capacity: float, seconds: float = 15) -> None:
     print("| load |  per second |  p50 ms |  p99 ms | p99.9 ms | produced late by, ms |")
     print("|-----:|------------:|--------:|--------:|---------:|---------------------:|")
     for share in (0.05, 0.2, 0.5, 0.8):
-        with service(bench, f"latency-{share}") as (bootstrap, _):
+        with service(bench, f"latency-{share}") as (bootstrap, _, results):
             table = Timetable(bench, bootstrap, capacity * share, seconds, 8)
-            results = Results(bootstrap, 4)
-            # Ten more: those that showed that the service is ready.
             table.start()
-            results.read(table.count + 10, seconds + 60)
+            results.read(table.count, seconds + 60)
             table.join()
             print(
                 f"| {share:>4.0%} | {capacity * share:>11,.0f} | {results.percentile(0.5):>7} | "
@@ -107,12 +108,11 @@ def soak(bench, minutes: float, rate: float) -> None:
     """Prints resident memory and descriptors over a long steady load."""
     print("| minute | resident memory, MiB | descriptors | results |")
     print("|-------:|---------------------:|------------:|--------:|")
-    with service(bench, "soak") as (bootstrap, martlet):
+    with service(bench, "soak") as (bootstrap, martlet, results):
         table = Timetable(bench, bootstrap, rate, minutes * 60, 8)
-        results = Results(bootstrap, 4)
         table.start()
         for minute in range(1, int(minutes) + 1):
-            results.read(table.count + 10, 60)
+            results.read(table.count, 60)
             descriptors = len(os.listdir(f"/proc/{martlet.pid}/fd"))
             print(
                 f"| {minute:>6} | {martlet.resident_bytes() / (1 << 20):>20.1f} | {descriptors:>11} | "
@@ -120,5 +120,5 @@ def soak(bench, minutes: float, rate: float) -> None:
                 flush=True,
             )
         table.join()
-        results.read(table.count + 10, 60)
-        print(f"{len(results.milliseconds) - 10:,} results for {table.count:,} requests")
+        results.read(table.count, 60)
+        print(f"{len(results.milliseconds):,} results for {table.count:,} requests")

@@ -1,5 +1,6 @@
 import APNs
 import Glibc
+import Service
 import Synchronization
 import Transport
 import Wire
@@ -45,7 +46,7 @@ private final class LegSender: HTTP2ClientDelegate {
   private let shared: HeaderList
   private var clients: [HTTP2Client] = []
   private var names: [ObjectIdentifier: SentNames] = [:]
-  private var own = ListWriter()
+  private var own = HeaderWriter()
   private var unsent: Int
   private var unanswered: Int
   private var refused = 0
@@ -66,7 +67,7 @@ private final class LegSender: HTTP2ClientDelegate {
     let fields = SharedHeaders(
       of: notification, bundleID: "com.example.shop", authority: Array("localhost".utf8),
       authorization: Array(("bearer " + String(repeating: "x", count: 200)).utf8))
-    var writer = ListWriter()
+    var writer = HeaderWriter()
     RequestHeaders.addPseudoHeaders(fields, to: &writer)
     RequestHeaders.addShared(fields, to: &writer)
     shared = writer.list
@@ -109,17 +110,4 @@ private final class LegSender: HTTP2ClientDelegate {
   func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8]) {}
   func clientPingAcknowledged(_ client: HTTP2Client) {}
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?) { if let error { onEnd("\(error)") } }
-}
-
-/// Header fields as the service's lanes write them.
-struct ListWriter: HeaderSink {
-  var list = HeaderList()
-
-  mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool) {
-    list.append(name: name, value: value, indexing: neverIndexed ? .never : .always)
-  }
-
-  mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void) {
-    list.append(name: name, indexing: neverIndexed ? .never : .always, value: value)
-  }
 }

@@ -54,7 +54,7 @@ enum SmallWork {
       storage: token, token: ByteRange(0, token.count), payload: .empty, expiration: 1_800_000_000,
       apnsID: UUID(high: 0x0f8f_ad5b_d9cb_469f, low: 0xa165_7086_7728_950e))
     return { count in
-      var list = ListWriter()
+      var list = HeaderWriter()
       var names = SentNames()
       for _ in 0..<count {
         list.list.removeAll()
