@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, TopicPartition  # noqa: E402
 
 import instructions  # noqa: E402
 import latency  # noqa: E402
+import scrape  # noqa: E402
 from credentials import CertificateAuthority, SigningKey, make_signing_key  # noqa: E402
 from kafka_io import Outgoing, committed, produce  # noqa: E402
 from processes import Martlet, MockKafka, Program, find_binary, free_port, nghttpd  # noqa: E402
@@ -321,7 +322,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5_000, help="notifications a second of the soak (default: 5000)")
     parser.add_argument("--check", action="store_true", help="count instructions, and compare them with those kept")
     parser.add_argument("--update", action="store_true", help="count instructions, and keep them")
+    parser.add_argument("--scrape", action="store_true", help="how long a scrape takes, with up to 1,000 apps")
     options = parser.parse_args()
+    if options.scrape:
+        sys.exit(scrape.check(find_binary().with_name("microbench"), options.runs))
     if options.check or options.update:
         sys.exit(instructions.check(find_binary().with_name("microbench"), options.update))
     with tempfile.TemporaryDirectory(prefix="martlet-bench-") as name:

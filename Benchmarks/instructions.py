@@ -24,6 +24,7 @@ WORKLOADS = {
     "track an offset": (["ledger"], 20_000, 60_000),
     "header fields of a request": (["headers"], 4_000, 12_000),
     "one scrape, 300 apps": (["metrics", "--apps", "300"], 4, 12),
+    "one scrape, 1,000 apps": (["metrics", "--apps", "1000"], 4, 12),
 }
 
 

@@ -23,7 +23,9 @@ struct Micro {
     let span = clock.now - start
     let nanoseconds = span.components.seconds * 1_000_000_000 + span.components.attoseconds / 1_000_000_000
     let each = nanoseconds / Int64(max(options.count, 1))
-    print("\(options.workload): \(options.count) times, \(each) ns each, digest \(digest)")
+    let thousandths = String(1_000 + each / 1_000 % 1_000).dropFirst()
+    let text = each < 100_000 ? "\(each) ns" : "\(each / 1_000_000).\(thousandths) ms"
+    print("\(options.workload): \(options.count) times, \(text) each, digest \(digest)")
   }
 
   /// Each makes its preparations and gives back what runs it `count` times. That returns a number which depends on all

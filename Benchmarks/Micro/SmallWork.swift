@@ -21,30 +21,53 @@ enum SmallWork {
     }
   }
 
-  /// One scrape of all metrics, with `apps` apps that all have numbers and `partitions` partitions.
+  /// One scrape of all metrics, with `partitions` partitions and `apps` apps, each of which delivers, has retries,
+  /// rejections, dead tokens, latencies and connections. The result counts the bytes.
   static func metrics(_ options: Options) -> (Int) -> Int {
-    let registry = Registry(
-      versions: BuildVersions(martlet: "0", librdkafka: "0", nghttp2: "0", openssl: "0"))
-    registry.setApps((0..<options.apps).map { "app-\($0)" }, configured: options.apps)
-    for _ in 0..<3 {
-      let shard = registry.makeShard()
-      for app in 0..<options.apps {
-        shard.add(.notifications(.delivered, .alert), app: AppIndex(Int32(app)), 1 + app)
-        shard.add(.attempts, app: AppIndex(Int32(app)), 1 + app)
-      }
-    }
-    registry.setPartitions(
-      (0..<options.partitions).map {
-        PartitionSample(topic: "push.requests", partition: Int32($0), lag: 17, isPaused: false)
-      })
+    let names = (0..<options.apps).map { "app-\($0)" }
+    let registry = filled(names, partitions: options.partitions)
+    let now = Instant(nanoseconds: 1)
+    let health = HealthState(
+      now: now, loops: [HealthState.Loop(name: "lane-0", lastTurn: now)], isConfigured: true, hasJoinedGroup: true,
+      isDraining: false, apps: names.map { HealthState.App(name: $0, fault: nil) })
     return { count in
-      var digest = 0
+      var bytes = 0
       for _ in 0..<count {
         let snapshot = registry.snapshot()
-        digest &+= PrometheusText.render(snapshot, health: nil, process: nil, as: .prometheus).count
+        bytes += PrometheusText.render(snapshot, health: health, process: nil, as: .prometheus).count
       }
-      return digest
+      return bytes
     }
+  }
+
+  /// What delivery and two lanes have counted.
+  private static func filled(_ names: [String], partitions: Int) -> Registry {
+    let registry = Registry(
+      versions: BuildVersions(martlet: "0", librdkafka: "0", nghttp2: "0", openssl: "0"))
+    registry.setApps(names, configured: names.count, caps: names.map { _ in 5_000 })
+    for _ in 0..<3 {
+      let shard = registry.makeShard()
+      for number in names.indices {
+        let app = AppIndex(Int32(number))
+        for type in [PushType.alert, .background] { shard.add(.notifications(.delivered, type), app: app, 1 + number) }
+        for series in [
+          AppSeries.attempts, .inFlight, .resent, .deferred, .undeferred, .openStreams, .connectionsOpened, .goAways,
+          .rejections(.unregistered), .rejections(.badDeviceToken), .retries(.throttled), .retries(.serverError),
+          .retries(.lost), .invalidTokens(.unregistered), .connections(.open), .connectionsClosed(.goAway),
+        ] {
+          shard.add(series, app: app, 3)
+        }
+        for span in [3, 40, 900] { shard.observe(.sendToAnswer, app: app, .milliseconds(Int64(span))) }
+      }
+    }
+    let token = TokenGauge()
+    token.note(issuedAt: UnixTime(seconds: 1_790_000_000))
+    registry.setCredentials(names.map { CredentialSample(app: $0, token: token) })
+    registry.setPartitions(
+      (0..<partitions).map {
+        PartitionSample(topic: "push.requests", partition: Int32($0), lag: 17, isPaused: false)
+      })
+    return registry
   }
 
   /// The header fields of a request that differ from one to the next.

@@ -9,18 +9,19 @@ extension RequestFields {
   /// twice the last one counts.
   mutating func readProtobuf(_ value: ByteRange, in storage: inout [UInt8]) throws(Violation) {
     form = .protobuf
-    var numbers = Numbers()
+    var apart = Apart()
     do {
-      try readMessage(value, of: storage.span, &numbers)
+      try readMessage(value, of: storage.span, &apart)
     } catch {
       throw Violation(.malformedProtobuf, "the value: is no PushRequest, \(error)")
     }
-    if let priority = numbers.priority {
+    if let priority = apart.priority {
       self[.priority] = Self.digits(of: Int64(clamping: priority), in: &storage)
     }
-    if let expiration = numbers.expiration {
+    if let expiration = apart.expiration {
       self[.expiration] = Self.digits(of: Int64(bitPattern: expiration), in: &storage)
     }
+    if let trace = apart.trace { takeTrace(trace, in: &storage) }
     guard self[.payload].kind != .absent else { return }
     guard !self[.payload].range.isEmpty else {
       throw Violation(.missingField, "payload: is required; it has no bytes")
@@ -28,18 +29,27 @@ extension RequestFields {
     try readPayload(self[.payload].range, of: storage.span)
   }
 
-  private struct Numbers {
+  /// What needs more bytes than the message has, and so waits until it has been read.
+  private struct Apart {
     var priority: UInt64?
     var expiration: UInt64?
+    var trace: ByteRange?
   }
 
   private mutating func readMessage(
-    _ value: ByteRange, of bytes: Span<UInt8>, _ numbers: inout Numbers
+    _ value: ByteRange, of bytes: Span<UInt8>, _ apart: inout Apart
   ) throws(ProtobufError) {
     tokenItems.removeAll(keepingCapacity: true)
     tokenCount = 0
     var reader = ProtobufReader(bytes.extracting(value.indices), base: Int(value.start))
     while let tag = try reader.nextTag() {
+      if tag.field == Self.traceField {
+        guard tag.wireType == .delimited else {
+          throw ProtobufError(.wrongWireType(field: tag.field, name: TraceContext.name), at: tag.offset)
+        }
+        apart.trace = try reader.delimited()
+        continue
+      }
       guard let field = Self.field(number: tag.field) else {
         throw ProtobufError(.unknownField(tag.field), at: tag.offset)
       }
@@ -48,8 +58,8 @@ extension RequestFields {
         throw ProtobufError(.wrongWireType(field: tag.field, name: field.key), at: tag.offset)
       }
       switch field {
-      case .priority: numbers.priority = try reader.varint()
-      case .expiration: numbers.expiration = try reader.varint()
+      case .priority: apart.priority = try reader.varint()
+      case .expiration: apart.expiration = try reader.varint()
       case .payload: self[.payload] = FieldValue(kind: .object, range: try reader.delimited())
       case .tokens:
         self[.tokens] = FieldValue(kind: .array)
@@ -61,6 +71,16 @@ extension RequestFields {
       }
     }
   }
+
+  /// The field's name becomes that of a header, which is made of bytes of the record.
+  private mutating func takeTrace(_ trace: ByteRange, in storage: inout [UInt8]) {
+    let start = storage.count
+    storage += TraceContext.name.utf8
+    let name = ByteRange(start, storage.count)
+    if !noteTrace(name, FieldValue(text: trace, in: storage.span), in: storage.span) { unknownFields += 1 }
+  }
+
+  private static let traceField: UInt32 = 12
 
   private static func field(number: UInt32) -> RequestField? {
     switch number {

@@ -1,7 +1,7 @@
 import Wire
 
 /// The trace that a request belongs to, as its `traceparent` says (W3C Trace Context, section 3.2.2): a record header,
-/// a field of the JSON form, or the attribute of a CloudEvent. It is handed on as it came, and the log names its trace.
+/// a field of the JSON or the Protobuf form, or the attribute of a CloudEvent. It is handed on as it came, and the log names its trace.
 enum TraceContext {
   static let name = "traceparent"
 
@@ -46,7 +46,9 @@ extension RequestFields {
   /// Notes a `traceparent` that stands in the value, if it is one.
   ///
   /// - Parameter name: where its name stands: it becomes the name of a header.
+  /// - Returns: Whether there is nothing wrong with it; null means that there is none.
   mutating func noteTrace(_ name: ByteRange, _ value: FieldValue, in bytes: Span<UInt8>) -> Bool {
+    if value.kind == .null { return true }
     guard value.kind == .string, !value.hasEscapes, TraceContext.traceID(value.range, in: bytes) != nil else {
       return false
     }

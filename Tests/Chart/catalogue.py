@@ -38,10 +38,15 @@ def _words() -> set[str]:
 WORDS = _words()
 
 
+def count(query: str) -> int:
+    """How many metrics a query asks for."""
+    return len(re.findall(r"\b(?:martlet|process)_\w+", query))
+
+
 def faults(query: str) -> list[str]:
     """What a PromQL query asks for that the service does not have."""
     found = []
-    for name, selector in re.findall(r"\b(martlet_\w+)(?:\{([^}]*)\})?", query):
+    for name, selector in re.findall(r"\b((?:martlet|process)_\w+)(?:\{([^}]*)\})?", query):
         family = FAMILIES.get(name) or FAMILIES.get(re.sub(r"_(bucket|sum|count)$", "", name))
         if family is None:
             found.append(f"there is no metric {name}")

@@ -39,8 +39,7 @@ def test_prometheus_takes_the_rules_of_a_release(way, tmp_path):
 def test_the_rules_ask_for_metrics_that_exist():
     for rule in RULES:
         assert catalogue.faults(rule["expr"]) == [], rule.get("alert")
-        assert "martlet_" in rule["expr"]
-        assert rule["expr"].count('job="martlet"') == rule["expr"].count("martlet_")
+        assert rule["expr"].count('job="martlet"') == catalogue.count(rule["expr"]) > 0
 
 
 def test_a_metric_that_does_not_exist_would_be_noticed():
@@ -59,7 +58,7 @@ def test_the_rules_of_a_release_look_at_its_pods_alone():
     for way, pods in (("statefulset", "demo-martlet-[0-9]+"), ("monitors", "demo-martlet-[a-z0-9]+-[a-z0-9]+")):
         made = rendered(way).one("PrometheusRule")["spec"]["groups"][: len(GROUPS)]
         for rule in [rule for group in made for rule in group["rules"]]:
-            assert rule["expr"].count(f'namespace="push",pod=~"{pods}"') == rule["expr"].count("martlet_")
+            assert rule["expr"].count(f'namespace="push",pod=~"{pods}"') == catalogue.count(rule["expr"])
             assert "instance" not in json.dumps(rule)
             if "record" in rule:
                 assert rule["labels"] == {"namespace": "push", "release": "demo"}
@@ -94,7 +93,7 @@ def test_every_threshold_of_the_values_is_that_of_an_alert():
 def test_alerts_have_labels_for_their_routing_and_can_be_left_out():
     made = rendered("monitors")
     assert {each["labels"]["team"] for each in made.alerts} == {"push"}
-    assert {each["labels"]["severity"] for each in made.alerts} == {"critical", "warning"}
+    assert {each["labels"]["severity"] for each in made.alerts} == {"critical", "warning", "info"}
     assert all(each["annotations"]["runbook_url"].endswith(each["alert"]) for each in made.alerts)
     names = [each["alert"] for each in made.alerts]
     assert "MartletIdleReplica" not in names
@@ -147,6 +146,11 @@ CASES = {
             (f'martlet_consumer_lag_records{{topic="push.deferred",partition="0",{POD}}}', "10x60"),
         ],
     ),
+    "MartletStuck": (
+        [(f"martlet_stuck_loops{{{POD}}}", "0x50 1x10")],
+        # One that was looked at while it hung, and turned again.
+        [(f"martlet_stuck_loops{{{POD}}}", "0x58 1x1 0x1")],
+    ),
     "MartletConsumerLag": (
         [
             (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{POD}}}', "30000x60"),
@@ -184,6 +188,16 @@ CASES = {
             (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+99x60"),
         ],
     ),
+    "MartletExpired": (
+        [
+            (f'martlet_notifications_total{{app="shop",status="expired",{POD}}}', "0+10x60"),
+            (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+90x60"),
+        ],
+        [
+            (f'martlet_notifications_total{{app="shop",status="expired",{POD}}}', "0+1x60"),
+            (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+99x60"),
+        ],
+    ),
     "MartletRejections": (
         [ATTEMPTS, (f'martlet_rejections_total{{app="shop",reason="PayloadTooLarge",{POD}}}', "0+20x60")],
         [ATTEMPTS, (f'martlet_rejections_total{{app="shop",reason="Unregistered",{POD}}}', "0+20x60")],
@@ -217,6 +231,11 @@ CASES = {
         [(f'martlet_connections_opened_total{{app="shop",{POD}}}', "0+10x60")],
         [(f'martlet_connections_opened_total{{app="shop",{POD}}}', "0+2x60")],
     ),
+    "MartletResent": (
+        [ATTEMPTS, (f'martlet_resent_total{{app="shop",{POD}}}', "0+5x60")],
+        # One connection that broke, and nothing since.
+        [ATTEMPTS, (f'martlet_resent_total{{app="shop",{POD}}}', "0x20 50x40")],
+    ),
     "MartletConnectFailures": (
         [(f'martlet_connections_closed_total{{app="shop",cause="tls",{POD}}}', "0+1x60")],
         [(f'martlet_connections_closed_total{{app="shop",cause="idle",{POD}}}', "0+1x60")],
@@ -234,6 +253,25 @@ CASES = {
             (f'martlet_requests_invalid_total{{rule="MissingField",{POD}}}', "0+2x60"),
             (f"martlet_records_consumed_total{{{POD}}}", "0+1000x60"),
         ],
+    ),
+    "MartletUnknownFields": (
+        [
+            (f"martlet_unknown_fields_total{{{POD}}}", "0+5x60"),
+            (f"martlet_requests_decoded_total{{{POD}}}", "0+100x60"),
+        ],
+        [
+            (f"martlet_unknown_fields_total{{{POD}}}", "5x60"),
+            (f"martlet_requests_decoded_total{{{POD}}}", "0+100x60"),
+        ],
+    ),
+    "MartletOutputBlocked": (
+        [(f'martlet_output_blocked{{topic="results",{POD}}}', "0x50 1x10")],
+        # Brokers that are restarted one by one.
+        [(f'martlet_output_blocked{{topic="results",{POD}}}', "0 1 " * 30)],
+    ),
+    "MartletProducerFailures": (
+        [(f"martlet_producer_failures_total{{{POD}}}", "0x20 1x10 2x10 3x10 4x10")],
+        [(f"martlet_producer_failures_total{{{POD}}}", "0x40 1x20")],
     ),
     "MartletPublicationFailures": (
         [(f'martlet_publication_failures_total{{topic="results",{POD}}}', "0+1x60")],
@@ -258,6 +296,10 @@ CASES = {
     "MartletIdleReplica": (
         [(f"martlet_assigned_partitions{{{POD}}}", "0x60")],
         [(f"martlet_assigned_partitions{{{POD}}}", "1x60")],
+    ),
+    "MartletDescriptors": (
+        [(f"process_open_fds{{{POD}}}", "900x60"), (f"process_max_fds{{{POD}}}", "1024x60")],
+        [(f"process_open_fds{{{POD}}}", "90x60"), (f"process_max_fds{{{POD}}}", "1024x60")],
     ),
     "MartletReloadRefused": (
         [(f"martlet_last_reload_successful{{{POD}}}", "1x50 0x10")],

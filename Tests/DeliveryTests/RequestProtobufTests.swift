@@ -89,7 +89,8 @@ import Wire
   private typealias Broken = (value: [UInt8], what: String)
 
   private static let broken: [Broken] = [
-    Broken(good + [0x60, 1], "the unknown field 12 at byte 24"),
+    Broken(good + [0x68, 1], "the unknown field 13 at byte 24"),
+    Broken(good + [0x60, 1], "field 12 (traceparent) with the wrong wire type at byte 24"),
     Broken(good + [0x08, 1], "field 1 (app) with the wrong wire type"),
     Broken(good + [0x32, 1, 5], "field 6 (priority) with the wrong wire type at byte 24"),
     Broken(good + [0x35, 5, 0, 0, 0], "field 6 (priority) with the wrong wire type"),

@@ -23,11 +23,15 @@ struct TraceContextTests {
 
   /// The headers that the request's records have, by decoding a record with this value and these headers.
   private func headers(_ value: String, _ headers: [(String, [UInt8]?)] = []) throws -> (request: Request, [String]) {
+    try self.headers(Array(value.utf8), headers)
+  }
+
+  private func headers(_ value: [UInt8], _ headers: [(String, [UInt8]?)]) throws -> (request: Request, [String]) {
     let apps = AppTable([AppRules(name: "shop", bundleID: "com.example.shop", environment: .production)])
     var decoder = RequestDecoder(topics: ["push.requests"], deferredTopic: nil)
     let record = Record(
       source: PartitionID(topic: 0, partition: 0), offset: 1, timestamp: nil,
-      body: RecordBody(key: nil, value: Array(value.utf8), headers: headers))
+      body: RecordBody(key: nil, value: value, headers: headers))
     guard
       case .request(let request) = decoder.decode(
         record, apps: apps,
@@ -66,9 +70,34 @@ struct TraceContextTests {
 
   @Test
   func whatIsNoTraceparentIsAnUnknownField() throws {
-    for value in ["\"00-1-2-3\"", "7", "null", "\"\\u0030\(Self.parent.dropFirst())\""] {
+    for value in ["\"00-1-2-3\"", "7", "\"\\u0030\(Self.parent.dropFirst())\""] {
       let (request, headers) = try headers(Self.start + #","traceparent":\#(value)}"#)
       #expect(headers.isEmpty && request.unknownFields == 1, "\(value)")
+    }
+  }
+
+  @Test
+  func nullIsNoFieldAtAll() throws {
+    let (request, headers) = try headers(Self.start + #","traceparent":null}"#)
+    #expect(headers.isEmpty && request.unknownFields == 0)
+  }
+
+  @Test
+  func theFieldOfAMessageBecomesAHeaderToo() throws {
+    for (value, isOne) in [(Self.parent, true), ("00-1-2-3", false), ("", false)] {
+      var writer = ProtobufWriter()
+      writer.string(1, "shop")
+      writer.string(2, "ab12")
+      writer.string(12, value)
+      writer.string(4, #"{"aps":{}}"#)
+      let message = writer.take()
+      let type: [(String, [UInt8]?)] = [("content-type", Array("application/x-protobuf".utf8))]
+      let (request, headers) = try headers(message, type)
+      #expect(headers.dropFirst() == (isOne ? ["traceparent=\(Self.parent)"] : []))
+      #expect(request.unknownFields == (isOne ? 0 : 1))
+      let other = "00-11111111111111111111111111111111-2222222222222222-00"
+      let (_, both) = try self.headers(message, type + [("traceparent", Array(other.utf8))])
+      #expect(both.dropFirst() == ["traceparent=\(other)"])
     }
   }
 

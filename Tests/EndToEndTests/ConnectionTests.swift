@@ -8,7 +8,7 @@ extension OneServiceTests {
   @Suite struct ConnectionTests {
     /// Sends so many requests to the app, and checks that each is delivered, with one result.
     private func deliver(
-      _ app: String, _ count: Int, token: (Int) -> String = { _ in "00aa11bb" }
+      _ app: String, _ count: Int, token: (Int) -> String = { _ in Planted.token }
     ) async throws -> [Entry] {
       let world = try OneServiceTests.world()
       try await world.writer.send((0..<count).map { PushRequest("\(app)-\($0)-", app: app, token: token($0)) })

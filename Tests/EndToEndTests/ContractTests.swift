@@ -12,7 +12,7 @@ extension OneServiceTests {
   @Suite struct ContractTests {
     /// What a request becomes, and whether its token is announced as dead.
     struct Case: Sendable, CustomTestStringConvertible {
-      var token = "00aa11bb"
+      var token = Planted.token
       var fields = ""
       var status: String
       var httpStatus = "null"

@@ -36,13 +36,20 @@ final class LaneFixture: Sendable {
     let (outcomes, written) = (outcomes, log)
     lane = try Lane(
       index: LaneIndex(0), requestTimeout: .seconds(120), metrics: registry.makeShard(),
-      log: Log(level: .debug, sink: { bytes in written.update { $0.lines += String(decoding: bytes, as: UTF8.self) } }),
+      log: Log(
+        level: .debug,
+        sink: { bytes in
+          Planted.keep(log: bytes)
+          written.update { $0.lines += String(decoding: bytes, as: UTF8.self) }
+        }),
       deliver: { batch in
         let taken = batch
         batch.removeAll(keepingCapacity: true)
         outcomes.update { $0 += taken }
       })
-    let source = TokenSource(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: try SigningKey.generate(), version: 1)
+    let key = try SigningKey.generate()
+    Planted.note(pem: try key.privatePEM())
+    let source = TokenSource(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: key, version: 1)
     lane.install(
       AppRuntime(
         name: "shop", bundleID: "com.example.shop", endpoint: Endpoint(host: "localhost", port: server.port),
@@ -70,8 +77,8 @@ final class LaneFixture: Sendable {
     lane.submit(&batch)
   }
 
-  static func notification(_ number: Int, payload: String = #"{"aps":{"alert":"x"}}"#) -> Notification {
-    let token = "00aa11bb"
+  static func notification(_ number: Int, payload: String = Planted.payload) -> Notification {
+    let token = Planted.token
     return Notification(
       storage: Array((token + payload).utf8), token: ByteRange(0, token.utf8.count),
       payload: ByteRange(token.utf8.count, token.utf8.count + payload.utf8.count),

@@ -1,5 +1,6 @@
 import Kafka
 import Service
+import TestSupport
 import Wire
 
 /// A record for the topic that requests come from.
@@ -21,7 +22,7 @@ struct PushRequest: Sendable {
   ///
   /// - Parameter fields: further members, each with a comma before it.
   init(
-    _ id: String, app: String = "app", token: String = "00aa11bb", payload: String = #"{"aps":{"alert":"x"}}"#,
+    _ id: String, app: String = "app", token: String = Planted.token, payload: String = Planted.payload,
     fields: String = "", key: String? = nil, headers: [(name: String, value: String)] = [], partition: Int32? = nil
   ) {
     let text = #"{"id":"\#(id)","app":"\#(app)","token":"\#(token)","payload":\#(payload)\#(fields)}"#

@@ -47,7 +47,10 @@ final class ReloadWorld: Sendable {
     files = try ReloadFiles()
     try files.write("ca.pem", apns.authorityPEM)
     keys = try configuration.keys.map { try $0.key.privatePEM() }
-    for (key, text) in zip(configuration.keys, keys) { try files.write("\(key.keyID).p8", text) }
+    for (key, text) in zip(configuration.keys, keys) {
+      Planted.note(pem: text)
+      try files.write("\(key.keyID).p8", text)
+    }
     try files.makeDirectory("apps")
     for (name, key) in apps { try files.write("apps/\(name).json5", Self.app(name, key: key, port: apns.port)) }
     let main = try files.write(
@@ -64,7 +67,11 @@ final class ReloadWorld: Sendable {
     registry = Registry(
       versions: BuildVersions(martlet: "test", librdkafka: "test", nghttp2: "test", openssl: "test"))
     let log = Log(
-      format: .text, sink: { line in logged.lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) } })
+      format: .text,
+      sink: { line in
+        Planted.keep(log: line)
+        logged.lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
+      })
     service = try Service.start(loaded.settings, log: log, registry: registry)
     watcher = ConfigurationWatcher(file: main, files: loaded.files, service: service)
     traffic = try ReloadTraffic(cluster.bootstrapServers)
@@ -129,7 +136,7 @@ actor ReloadTraffic {
     for _ in 0..<count {
       for app in apps {
         let id = "\(app)-\(produced[app, default: []].count)"
-        let value = #"{"id":"\#(id)","app":"\#(app)","token":"00aa11bb","payload":{"aps":{"alert":"x"}}}"#
+        let value = #"{"id":"\#(id)","app":"\#(app)","token":"\#(Planted.token)","payload":\#(Planted.payload)}"#
         _ = try producer.produce(
           topic: topic, key: Bytes(id), value: Bytes(value), headerStorage: [], headers: [], ticket: 1)
         produced[app, default: []].append(id)

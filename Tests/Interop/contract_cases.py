@@ -62,6 +62,7 @@ VALUES: dict[str, list[Any]] = {
         ABSENT, None, "c", "com.example.shop", "c" * 255, "c" * 256, "com example", "com\n", "cöm", "~!", "\x7f", 7,
         *("com.example.shop" + suffix for suffix in SUFFIXES), ".voip", "com.example.shop.voip.x", *ODD,
     ],
+    "traceparent": [ABSENT, None, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1-2-01", "é", 7, *ODD],
 }  # fmt: skip
 
 BASES: list[dict[str, Any]] = [

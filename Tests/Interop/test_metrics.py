@@ -9,7 +9,7 @@ from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from apns_standin import Answer
-from processes import ROOT, Martlet, free_port, parse_metrics
+from processes import Martlet, free_port, parse_metrics
 from waiting import until
 from world import as_record, device_token, request
 
@@ -62,33 +62,6 @@ def test_another_reader_understands_both_formats(world):
         assert [sample.labels for sample in strict[name].samples if sample.labels["app"] != "unknown"] == [
             {"app": "shop-ios"}
         ], name
-
-
-def test_tokens_and_ids_make_no_series(world):
-    """Many tokens over many apps leave as many series as one token of each, and no more than the formula says."""
-    apps = [f"app-{number}" for number in range(40)]
-    for app in apps:
-        world.app(app, f"com.example.{app}")
-    martlet = world.martlet().wait_ready()
-
-    def send(count: int, start: int) -> None:
-        world.send([as_record(request(device_token(start + n), app=apps[n % len(apps)])) for n in range(count)])
-
-    def series() -> set[str]:
-        # Connections come and go, and with them the reasons why; a lag is known once there was a commit.
-        return {name for name in martlet.metrics() if not re.search("connections|goaways|consumer_lag", name)}
-
-    send(len(apps), 0)
-    world.results.count(len(apps))
-    first = series()
-    send(8000, 1000)
-    world.results.count(8000 + len(apps), timeout=60)
-    assert series() == first
-    page = (ROOT / "docs" / "metrics.md").read_text()
-    formula = re.search(r"At most: (\d+) × apps \+ partitions \+ (\d+)\.", page)
-    assert formula
-    partitions = sum(world.topics[name] for name in ("push.requests", "push.deferred"))
-    assert len(martlet.metrics()) <= int(formula[1]) * (len(apps) + 1) + partitions + int(formula[2])
 
 
 def test_the_number_of_series_is_bounded(world):

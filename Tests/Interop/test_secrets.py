@@ -6,6 +6,8 @@ The same search goes over the logs of every other test of this suite when it end
 import base64
 import json
 
+import pytest
+
 import planted
 from apns_standin import Answer
 from waiting import until
@@ -20,6 +22,24 @@ def test_the_search_finds_what_is_planted():
     ):  # fmt: skip
         assert planted.found(f"one\n{text}\nthree", ["MIGHAgEAMBMG"]), text
     assert not planted.found('{"token":"0000…0007","apns_id":"5f0c4e1a-0000-4000-8000-000000000000"}')
+
+
+@pytest.mark.parametrize(
+    ("log", "output", "secrets", "code"),
+    [
+        ("INFO Started\n", "Test run with 9 tests passed\n", "MIGHAgEAMBMG\n", 0),
+        ("INFO Started MIGHAgEAMBMG\n", "Test run with 9 tests passed\n", "MIGHAgEAMBMG\n", 1),
+        ("INFO Started\n", f"sasl.password={planted.PASSWORD}\n", "MIGHAgEAMBMG\n", 1),
+        ("", "Test run with 9 tests passed\n", "MIGHAgEAMBMG\n", 2),
+        ("INFO Started\n", "", "MIGHAgEAMBMG\n", 2),
+        ("INFO Started\n", "Test run with 9 tests passed\n", "", 2),
+    ],
+)
+def test_the_search_of_what_the_swift_tests_left_can_fail(tmp_path, capsys, log, output, secrets, code):
+    for name, text in (("services.log", log), ("secrets", secrets), ("output", output)):
+        (tmp_path / name).write_text(text)
+    assert planted.main([str(tmp_path), str(tmp_path / "output")]) == code
+    assert "told" in capsys.readouterr().out or code == 2
 
 
 def test_trace_logs_of_everything_that_goes_wrong_hold_no_secret(world):

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -28,6 +29,17 @@ class Manager:
     def hear_sign_of_life(self) -> None:
         while self.socket.recv(4096) != b"WATCHDOG=1":
             pass
+
+    def hear_silence(self) -> None:
+        """No sign of life within a second, after those that have come."""
+        self.socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                self.socket.recv(4096)
+        self.socket.settimeout(1)
+        with pytest.raises(TimeoutError):
+            self.socket.recv(4096)
+        self.socket.settimeout(20 * PATIENCE)
 
 
 @pytest.fixture

@@ -13,7 +13,11 @@ struct PrometheusTextTests {
     startTime: UnixTime(milliseconds: 1_790_000_000_250))
 
   private static let health = HealthState(
-    now: Instant(nanoseconds: 0), loops: [], isConfigured: true, hasJoinedGroup: true, isDraining: true,
+    now: Instant(nanoseconds: 20_000_000_000),
+    loops: [
+      .init(name: "delivery", lastTurn: Instant(nanoseconds: 19_000_000_000)),
+      .init(name: "lane-0", lastTurn: Instant(nanoseconds: 4_000_000_000)),
+    ], isConfigured: true, hasJoinedGroup: true, isDraining: true,
     apps: [.init(name: "shop-ios", fault: nil), .init(name: "legacy", fault: "its certificate has expired")])
 
   private func text(_ format: MetricsFormat = .prometheus) -> String {
@@ -64,6 +68,7 @@ struct PrometheusTextTests {
     "martlet_provider_tokens_total{app=\"shop-ios\"} 1",
     "martlet_provider_token_issued_timestamp_seconds{app=\"shop-ios\"} 1790000000",
     "martlet_draining 1",
+    "martlet_stuck_loops 1",
     "process_threads 9",
     "martlet_rejections_total{app=\"legacy\",reason=\"Unregistered\"} 2",
     "martlet_rejections_total{app=\"legacy\",reason=\"other\"} 1",

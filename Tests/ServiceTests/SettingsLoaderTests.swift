@@ -1,4 +1,5 @@
 import Delivery
+import TestSupport
 import Testing
 
 @testable import Service
@@ -237,7 +238,7 @@ struct SettingsLoaderTests {
     ("topics: { results: 'no/slash' }", "kafka.topics.results", "not allowed"),
     ("properties: { 'bootstrap.servers': 'x' }", #"kafka.properties."bootstrap.servers""#, "kafka.brokers"),
     ("properties: { 'enable.auto.commit': true }", #"kafka.properties."enable.auto.commit""#, "cannot be set"),
-    ("properties: { 'sasl.password': 'hunter2' }", #"kafka.properties."sasl.password""#, "secret"),
+    ("properties: { 'sasl.password': '\(Planted.password)' }", #"kafka.properties."sasl.password""#, "secret"),
     ("properties: { 'sasl.password': { file: 'gone/x' } }", #"kafka.properties."sasl.password".file"#, "no such file"),
     ("properties: { debug: [1] }", "kafka.properties.debug", "wrong type"),
     ("properties: { debgu: 'all' }", "kafka.properties.debgu", "does not know"),
@@ -293,10 +294,11 @@ struct EnvironmentTests {
       """
       { kafka: { brokers: '${HOST}:${PORT}', group: 'a$b $${x} ${EMPTY}',
                  properties: { 'sasl.password': '${PASSWORD}' } }, apps: { \(Fixture.app) } }
-      """, environment: ["HOST": "kafka", "PORT": "9092", "EMPTY": "", "PASSWORD": "hunter2"])
+      """, environment: ["HOST": "kafka", "PORT": "9092", "EMPTY": "", "PASSWORD": Planted.password])
     #expect(loaded.settings.kafka.brokers == ["kafka:9092"])
     #expect(loaded.settings.kafka.group == "a$b ${x} ")
-    #expect(loaded.settings.kafka.properties == [KafkaProperty(name: "sasl.password", value: .text("hunter2"))])
+    #expect(
+      loaded.settings.kafka.properties == [KafkaProperty(name: "sasl.password", value: .text(Planted.password))])
   }
 
   @Test
@@ -316,9 +318,9 @@ struct EnvironmentTests {
   @Test
   func valuesFromTheEnvironmentAreNotShown() {
     let problems = fixture.problems(
-      with: "log: { level: '${SECRET}' }, http: { listen: '${SECRET}' }", environment: ["SECRET": "hunter2"])
+      with: "log: { level: '${SECRET}' }, http: { listen: '${SECRET}' }", environment: ["SECRET": Planted.password])
     #expect(problems.count == 2)
-    #expect(!problems.contains { $0.text.contains("hunter2") })
+    #expect(!problems.contains { $0.text.contains(Planted.password) })
   }
 
   @Test
@@ -326,12 +328,12 @@ struct EnvironmentTests {
     let key = "-----BEGIN PRIVATE KEY-----\\nMIGHAgEAMBMGByqGSM49"
     let problems = fixture.problems(
       """
-      { kafka: { brokers: 'b', properties: { 'ssl.key.password': 'hunter2' } },
-        apps: { a: { bundleId: 'c', certificate: { file: 'apns.pem', passwordFile: 'hunter2' } },
+      { kafka: { brokers: 'b', properties: { 'ssl.key.password': '\(Planted.password)' } },
+        apps: { a: { bundleId: 'c', certificate: { file: 'apns.pem', passwordFile: '\(Planted.password)' } },
                 b: { bundleId: 'c', token: { keyFile: '\(key)', keyId: 'ABC123DEFG', teamId: 'DEF123GHIJ' } } } }
       """)
     #expect(problems.count == 3, "\(problems)")
-    #expect(!problems.contains { $0.text.contains("hunter2") || $0.text.contains("MIGH") })
+    #expect(!problems.contains { $0.text.contains(Planted.password) || $0.text.contains("MIGH") })
   }
 }
 

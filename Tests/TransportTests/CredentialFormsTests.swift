@@ -19,7 +19,7 @@ import Wire
     }
   }
 
-  private static let secret = "open sesame"
+  private static let secret = Planted.password + " and a blank"
   private static let export = "openssl pkcs12 -export -inkey key.pem -in leaf.pem -certfile chain.pem"
 
   static let forms: [Form] = [

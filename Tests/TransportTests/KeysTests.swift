@@ -103,13 +103,15 @@ import Wire
   }
 
   @Test func anEncryptedKeyNeedsItsPasswordAndTheErrorDoesNotShowIt() throws {
-    try openssl("pkcs8 -topk8 -v2 aes256 -passout pass:open-sesame -in \(try makeP8()) -out locked.pem")
+    try openssl("pkcs8 -topk8 -v2 aes256 -passout pass:\(Planted.password) -in \(try makeP8()) -out locked.pem")
     let file = directory.file("locked.pem")
-    _ = try SigningKey.load(file: file, password: "open-sesame")
+    _ = try SigningKey.load(file: file, password: Planted.password)
     let missing = try #require(throws: TransportError.self) { try SigningKey.load(file: file) }
     #expect(missing.cause.contains("encrypted"))
-    let wrong = try #require(throws: TransportError.self) { try SigningKey.load(file: file, password: "hunter2") }
-    #expect(wrong.cause.contains("password") && !wrong.description.contains("hunter2"))
+    let wrong = try #require(throws: TransportError.self) {
+      try SigningKey.load(file: file, password: Planted.password + "+")
+    }
+    #expect(wrong.cause.contains("password") && !wrong.description.contains(Planted.password))
   }
 
   @Test func certificateAndKeyAreReadFromOneFileOrTwoInAnyOrder() throws {
@@ -146,23 +148,23 @@ import Wire
 
   @Test func aPKCS12FileIsReadWithItsPassword() throws {
     try openssl("req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj '/UID=com.example/CN=push'")
-    try openssl("pkcs12 -export -inkey k.pem -in c.pem -passout pass:open-sesame -out new.p12")
-    try openssl("pkcs12 -export -legacy -inkey k.pem -in c.pem -passout pass:open-sesame -out old.p12")
+    try openssl("pkcs12 -export -inkey k.pem -in c.pem -passout pass:\(Planted.password) -out new.p12")
+    try openssl("pkcs12 -export -legacy -inkey k.pem -in c.pem -passout pass:\(Planted.password) -out old.p12")
     let file = directory.file("new.p12")
-    let identity = try Identity.load(certificateFile: file, password: "open-sesame")
+    let identity = try Identity.load(certificateFile: file, password: Planted.password)
     #expect(identity.userID == "com.example")
     _ = try TLSContext.client(identity: identity)
-    let old = try Identity.load(certificateFile: directory.file("old.p12"), password: "open-sesame")
+    let old = try Identity.load(certificateFile: directory.file("old.p12"), password: Planted.password)
     #expect(old.userID == "com.example")
     for (name, password, word) in [
-      ("new.p12", nil, "none was given"), ("new.p12", "hunter2", "does not open"),
-      ("old.p12", nil, "none was given"), ("old.p12", "hunter2", "does not open"),
+      ("new.p12", nil, "none was given"), ("new.p12", Planted.password + "+", "does not open"),
+      ("old.p12", nil, "none was given"), ("old.p12", Planted.password + "+", "does not open"),
     ] {
       let error = try #require(throws: TransportError.self) {
         try Identity.load(certificateFile: directory.file(name), password: password)
       }
       #expect(error.kind == .credential && error.subject == directory.file(name))
-      #expect(error.cause.contains(word) && !error.cause.contains("hunter2"), "\(error)")
+      #expect(error.cause.contains(word) && !error.cause.contains(Planted.password), "\(error)")
     }
     _ = directory.write("0 nothing", to: "odd")
     #expect(throws: TransportError.self) { try Identity.load(certificateFile: directory.file("odd")) }

@@ -54,6 +54,9 @@ package struct HealthState: Sendable {
     self.apps = apps
     self.kafkaFaults = kafkaFaults
   }
+
+  /// How many loops are stuck.
+  package var stuckLoops: Int { loops.count { now - $0.lastTurn > longestTurn } }
 }
 
 /// The answers of `/healthz` and `/readyz`: 200, or 503 with what is not and why.

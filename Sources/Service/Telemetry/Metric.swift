@@ -6,7 +6,7 @@ package struct Metric: Sendable, Equatable {
   /// What its numbers count or measure.
   package enum Unit: String, Sendable {
     case notifications, records, requests, partitions, connections, streams, tokens, apps
-    case seconds, bytes, threads, descriptors, events
+    case seconds, bytes, threads, descriptors, events, loops
     /// A state: 1 or 0.
     case state
   }

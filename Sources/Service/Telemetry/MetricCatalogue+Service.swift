@@ -15,13 +15,13 @@ extension MetricCatalogue {
       values: InvalidRule.allCases.map(\.rawValue), zeros: .hidden,
       "Records that broke the contract, by the rule they broke."),
     family(
-      "tombstones_total", .counter, .records, at: .tombstones, zeros: .hidden,
+      "tombstones_total", .counter, .records, at: .tombstones, zeros: .shown,
       "Records without a value, which are skipped."),
     family(
-      "records_skipped_total", .counter, .records, at: .recordsSkipped, zeros: .hidden,
+      "records_skipped_total", .counter, .records, at: .recordsSkipped, zeros: .shown,
       "Records skipped because an earlier commit says that they are settled."),
     family(
-      "unknown_fields_total", .counter, .requests, at: .unknownFields, zeros: .hidden,
+      "unknown_fields_total", .counter, .requests, at: .unknownFields, zeros: .shown,
       "Fields of requests that the contract does not know."),
     family(
       "abandoned_total", .counter, .notifications, at: .abandoned, zeros: .shown,

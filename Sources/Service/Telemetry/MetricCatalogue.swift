@@ -28,6 +28,9 @@ package enum MetricCatalogue {
   package static let configuredApps = Metric(prefix + "configured_apps", .gauge, .apps, "Apps in the configuration.")
   package static let draining = Metric(
     prefix + "draining", .gauge, .state, "1 while the service drains, else 0.")
+  package static let stuckLoops = Metric(
+    prefix + "stuck_loops", .gauge, .loops,
+    "Loops, of lanes or delivery, that have not turned for 15 seconds: a restart is due, and /healthz says so too.")
   package static let buildInfo = Metric(
     prefix + "build_info", .info, .state, labels: ["version", "librdkafka", "nghttp2", "openssl"],
     "Always 1; the labels are the versions in use.")
@@ -48,7 +51,9 @@ package enum MetricCatalogue {
   package static let appFacts = [maxInFlight, appAvailable, providerTokens, providerTokenIssued, certificateExpiry]
 
   /// Single numbers of the service that are not counted but looked up.
-  package static let serviceFacts = [assignedPartitions, pausedPartitions, configuredApps, draining, buildInfo]
+  package static let serviceFacts = [
+    assignedPartitions, pausedPartitions, configuredApps, draining, stuckLoops, buildInfo,
+  ]
 
   package static let process = [
     processCPU, processMemory, processDescriptors, processMostDescriptors, processThreads, processStart,

@@ -43,6 +43,7 @@ package struct PrometheusText {
     text.renderPartitions(snapshot)
     text.gauge(MetricCatalogue.configuredApps, UInt64(clamping: snapshot.configuredApps))
     text.gauge(MetricCatalogue.draining, health?.isDraining == true ? 1 : 0)
+    text.gauge(MetricCatalogue.stuckLoops, UInt64(health?.stuckLoops ?? 0))
     let versions = snapshot.versions
     text.gauge(
       MetricCatalogue.buildInfo, 1, values: [versions.martlet, versions.librdkafka, versions.nghttp2, versions.openssl])

@@ -1,0 +1,85 @@
+"""A thread of the running service hangs: liveness fails, names it, and holds again once the thread goes on."""
+
+import json
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from test_command_line import martlet as command
+from test_systemd_protocol import Manager
+from threads import stopped
+from waiting import until
+from world import as_record, device_token, request
+
+
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    """Hears the signs of life that systemd's watchdog waits for, five in a second."""
+    made = Manager(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(made.path))
+    monkeypatch.setenv("WATCHDOG_USEC", "400000")
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    yield made
+    made.socket.close()
+
+
+def stuck(martlet) -> set[str]:
+    """What `/healthz` holds against the service; nothing: it is live, and its status says the same."""
+    status, body = martlet.get("/healthz")
+    found = {check["check"]: check for check in json.loads(body)["checks"]}
+    faults = {name for name, check in found.items() if not check["ok"]}
+    assert status == (503 if faults else 200), body
+    assert all("has not turned for" in found[name]["why"] for name in faults), body
+    return faults
+
+
+def send(world, count: int, start: int) -> None:
+    world.send([as_record(request(device_token(start + number))) for number in range(count)])
+
+
+def test_a_stuck_lane_and_stuck_delivery_fail_liveness_until_they_turn_again(world, manager):
+    martlet = world.martlet(lanes=2).wait_ready()
+    send(world, 40, 0)
+    world.results.count(40)
+    assert stuck(martlet) == set()
+    manager.hear_sign_of_life()
+
+    with ExitStack() as lane, ExitStack() as delivery:
+        lane.enter_context(stopped(martlet.pid, "lane-0"))
+        delivery.enter_context(stopped(martlet.pid, "delivery"))
+        since = time.monotonic()
+        send(world, 40, 100)
+        both = {"loop lane-0", "loop delivery"}
+        until("both are named", lambda: stuck(martlet) == both, 40, pause=0.2)
+        assert time.monotonic() - since > 13, "a loop may take its time"
+        assert martlet.metrics()["martlet_stuck_loops"] == 2
+        problems = json.loads(martlet.get("/status.json")[1])["problems"]
+        told = [problem["message"] for problem in problems if problem["code"] == "loop_stuck"]
+        assert sorted(text.split(" has")[0] for text in told) == sorted(both), problems
+        # The watchdog hears nothing more.
+        manager.hear_silence()
+        delivery.close()
+        until("delivery turns", lambda: stuck(martlet) == {"loop lane-0"}, 20, pause=0.1)
+        lane.close()
+        until("the lane turns", lambda: not stuck(martlet), 20, pause=0.1)
+    assert martlet.metrics()["martlet_stuck_loops"] == 0
+    manager.hear_sign_of_life()
+    results = world.results.count(80)
+    assert {record.json["status"] for record in results} == {"delivered"}
+
+
+def test_a_stuck_endpoint_answers_nothing_and_delivery_goes_on(world):
+    """A probe that hears nothing counts as failed; nobody else waits for the endpoint."""
+    martlet = world.martlet().wait_ready()
+    with stopped(martlet.pid, "endpoint"):
+        with socket.create_connection(("127.0.0.1", martlet.http_port), timeout=2) as client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+        asked = command("health", "--config", martlet.command[-1])
+        assert asked.returncode == 69, asked
+        send(world, 200, 0)
+        world.results.count(200)
+    until("it answers again", lambda: martlet.get("/healthz")[0] == 200, 20)
