@@ -165,6 +165,12 @@ def test_a_phone_shows_it_without_scrolling_sideways(busy, page):
         " && !one.closest('thead') && one.getBoundingClientRect().height < 30).map((one) => one.id || one.className)"
     )
     assert not small
+    page.find("tr.app .name").click()
+    assert page.run(
+        "const [detail, next] = [document.querySelector('tr.detail'), document.querySelectorAll('tr.app')[1]];"
+        "const facts = detail.querySelector('.facts').getBoundingClientRect();"
+        "return facts.height > 100 && facts.bottom <= next.getBoundingClientRect().top"
+    ), "what opens under an app covers no other"
     page.picture("phone-light", whole=True)
     page.size(PHONE)
     page.theme("dark")

@@ -15,7 +15,12 @@
     us == null ? "–" : us < 1000 ? us + " µs" : us < 1e6 ? trim(us / 1e3) + " ms" : trim(us / 1e6) + " s";
   const bytes = (n) =>
     n < 1024 ? n + " B" : n >= 1 << 30 ? trim(n / (1 << 30)) + " GiB" : n >= 1 << 20 ? trim(n / (1 << 20)) + " MiB" : Math.round(n / 1024) + " KiB";
-  const share = (part, all) => (all === 0 ? "0%" : part / all < 0.001 && part > 0 ? "<0.1%" : trim((100 * part) / all) + "%");
+  const share = (part, all) => {
+    const percent = all === 0 ? 0 : (100 * part) / all;
+    return percent === 0 || percent >= 99.95 ? percent.toFixed(0) + "%" : percent < 0.1 ? "<0.1%" : percent.toFixed(1) + "%";
+  };
+  const many = (n, word) => `${brief(n)} ${word}${n === 1 ? "" : "s"}`;
+  const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const ago = (ms) => {
     const s = Math.max(0, Math.round(ms / 1000));
     if (s < 60) return s + " s";
@@ -105,8 +110,10 @@
     return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((lead) => most / power <= lead + 1e-9) * power;
   }
 
+  /** Left of a chart, for the numbers of its levels. */
+  const GUTTER = 44;
   /** A chart with a grid, and the values under the pointer or the arrow keys. */
-  function chart(box, legend, series, label, format) {
+  function chart(box, legend, series, label, none, format) {
     const node = svg("svg", { role: "img", tabindex: "0", preserveAspectRatio: "none" });
     const tip = el("div", { cls: "tip", hidden: true });
     const cursor = svg("line", { cls: "grid", y1: "0" });
@@ -123,13 +130,13 @@
       const seconds = (count - 1 - index) * (PERIOD / 1000);
       const told = series.map(({ name }, k) => name + "  " + (data[k][index] == null ? "–" : format(data[k][index])));
       put(tip, [seconds ? seconds + " s ago" : "now", ...told].join("\n"));
-      const x = count > 1 ? (index / (count - 1)) * box.clientWidth : 0;
+      const x = GUTTER + (count > 1 ? (index / (count - 1)) * (box.clientWidth - GUTTER) : 0);
       tip.style.left = Math.min(Math.max(0, x + 10), box.clientWidth - tip.offsetWidth) + "px";
       for (const name of ["x1", "x2"]) cursor.setAttribute(name, x);
     };
     box.addEventListener("pointermove", (event) => {
       if (!data) return;
-      const place = (event.clientX - box.getBoundingClientRect().left) / box.clientWidth;
+      const place = (event.clientX - box.getBoundingClientRect().left - GUTTER) / (box.clientWidth - GUTTER);
       at = Math.round(place * (data[0].length - 1));
       show();
     });
@@ -150,23 +157,28 @@
       const values = lists.map((list) => right(list, 30));
       data = values;
       const [width, height] = [box.clientWidth || 600, box.clientHeight || 190];
-      const most = nice(Math.max(1e-9, ...values.flat().map((value) => value ?? 0)));
+      const peak = Math.max(0, ...values.flat().map((value) => value ?? 0));
+      const most = peak ? nice(peak) : 1;
       node.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const last = values.map((list, k) => series[k].name + " " + format(list[list.length - 1])).join(", ");
       node.setAttribute("aria-label", `${label}: ${last}. Arrow keys show earlier values.`);
       const levels = [0, 0.5, 1].map((level) => [level, height - 18 - level * (height - 30)]);
-      const parts = levels.map(([, y]) => svg("line", { cls: "grid", x1: 0, x2: width, y1: y, y2: y }));
+      const parts = (peak ? levels : levels.slice(0, 1)).map(([, y]) => svg("line", { cls: "grid", x1: GUTTER, x2: width, y1: y, y2: y }));
       const inner = height - 18;
       series.forEach(({ tone }, k) => {
         const shape = svg("g", {});
-        if (series[k].filled) shape.append(svg("path", { cls: "area-" + tone, d: area(values[k], most, width, inner, 0) }));
-        shape.append(svg("path", { cls: "line-" + tone, d: path(values[k], most, width, inner, 0) }));
-        shape.setAttribute("transform", `translate(0 12) scale(1 ${(inner - 12) / inner})`);
+        const long = width - GUTTER;
+        if (series[k].filled) shape.append(svg("path", { cls: "area-" + tone, d: area(values[k], most, long, inner, 0) }));
+        shape.append(svg("path", { cls: "line-" + tone, d: path(values[k], most, long, inner, 0) }));
+        shape.setAttribute("transform", `translate(${GUTTER} 12) scale(1 ${(inner - 12) / inner})`);
         parts.push(shape);
       });
-      for (const [level, y] of levels.slice(1)) parts.push(svg("text", { x: 0, y: y - 4 }, format(level * most)));
+      for (const [level, y] of peak ? levels : levels.slice(0, 1)) {
+        parts.push(svg("text", { x: GUTTER - 8, y: y + 4, "text-anchor": "end" }, level ? format(level * most) : "0"));
+      }
+      if (!peak) parts.push(svg("text", { cls: "none", x: (GUTTER + width) / 2, y: height / 2, "text-anchor": "middle" }, none));
       const minutes = ((values[0].length - 1) * PERIOD) / 60000;
-      if (minutes >= 0.5) parts.push(svg("text", { x: 0, y: height - 3 }, `${trim(minutes)} min ago`));
+      if (minutes >= 0.5) parts.push(svg("text", { x: GUTTER, y: height - 3 }, `${trim(minutes)} min ago`));
       parts.push(svg("text", { x: width, y: height - 3, "text-anchor": "end" }, "now"));
       cursor.setAttribute("y2", height - 18);
       node.replaceChildren(...parts, cursor);
@@ -176,11 +188,11 @@
   const drawRate = chart(
     byId("chart-rate"), byId("legend-rate"),
     [{ name: "delivered", tone: "good", filled: true }, { name: "not delivered", tone: "bad", filled: true }, { name: "retries", tone: "warn" }],
-    "Notifications per second", (value) => rate(value ?? 0));
+    "Notifications per second", "No notification has ended yet.", (value) => rate(value ?? 0));
   const drawLatency = chart(
     byId("chart-latency"), byId("legend-latency"),
     [{ name: "p99", tone: "second", filled: true }, { name: "p50", tone: "accent", filled: true }],
-    "From the request's record to its result, end to end", (value) => span(value == null ? null : Math.round(value)));
+    "From the request's record to its result, end to end", "Nothing to time yet.", (value) => span(value == null ? null : Math.round(value)));
 
   // ---- Tiles.
   const tiles = {};
@@ -208,11 +220,12 @@
     const part = good + bad > 0 ? bad / (good + bad) : 0;
     tile("bad", "Not delivered", rate(bad), "/s", share(bad, good + bad) + " of what ends now", h.not_delivered, "bad",
       part >= 0.5 && bad > 0 ? "bad" : part >= 0.1 && bad > 0 ? "warn" : null);
-    tile("time", "End to end p99", span(last(h.p99_us) || null), "", "p50 " + span(last(h.p50_us) || null), h.p99_us, "second");
-    tile("flight", "In flight", brief(t.in_flight), "", t.held ? "the intake is held by a cap" : bytes(t.in_flight_bytes) + ", " + brief(t.waiting) + " wait to be sent again",
+    const [slow, unit] = span(last(h.p99_us) || null).split(" ");
+    tile("time", "End to end p99", slow, unit ?? "", "p50 " + span(last(h.p50_us) || null), h.p99_us, "second");
+    tile("flight", "In flight", brief(t.in_flight), "", t.held ? "held by a cap" : bytes(t.in_flight_bytes) + ", " + (t.waiting ? brief(t.waiting) + " to retry" : "none to retry"),
       h.in_flight, "accent", t.held ? "warn" : null);
-    tile("lag", "Lag", brief(last(h.lag)), "records", `behind what is committed, ${data.partitions.length + data.partitions_left_out} partitions`, h.lag, "warn");
-    tile("links", "Connections", brief(c.open), "open", brief(c.streams) + " streams" + (c.connecting ? ", " + c.connecting + " connecting" : ""), h.connections, "accent");
+    tile("lag", "Lag", brief(last(h.lag)), last(h.lag) === 1 ? "record" : "records", "on " + many(data.partitions.length + data.partitions_left_out, "partition"), h.lag, "warn");
+    tile("links", "Connections", brief(c.open), "open", many(c.streams, "stream") + (c.connecting ? ", " + c.connecting + " connecting" : ""), h.connections, "accent");
   }
 
   const parked = (one) => whole(one.parked) + (one.parked ? `, ${whole(one.unparked)} taken up again` : "");
@@ -220,8 +233,11 @@
   // ---- Problems.
   function showProblems(data) {
     const list = byId("problem-list");
+    // What is wrong now comes before the charts.
+    mark(byId("problems"), "class", data.problems.some((one) => one.now) ? "card first" : data.problems.length ? "card" : "card none");
     if (data.problems.length === 0) {
-      list.replaceChildren(el("li", {}, el("span", { cls: "dot good" }), el("div", { cls: "text" }, "Nothing is wrong, and nothing was since the start.")));
+      delete list.dataset.key;
+      list.replaceChildren(el("li", {}, el("span", { cls: "dot good" }), el("div", { cls: "text" }, "None, now or since the start.")));
       return;
     }
     const key = JSON.stringify(data.problems);
@@ -257,7 +273,7 @@
   const COLUMNS = [
     { id: "app", title: "App", down: false },
     { id: "trend", title: "Last 5 min", of: (app) => sum(app.good) + sum(app.bad) },
-    { id: "rate", title: "Now /s", of: (app) => app.per_second },
+    { id: "rate", title: "Per second", of: (app) => app.per_second },
     { id: "delivered", title: "Delivered", of: (app) => app.delivered },
     { id: "bad", title: "Not delivered", of: bad },
     { id: "flight", title: "In flight", of: (app) => app.in_flight },
@@ -313,7 +329,7 @@
     const good = svg("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img" });
     cells[1].append(good);
     const meter = el("span", { cls: "meter" }, el("i"));
-    const [flight, wrong] = [el("span"), el("span")];
+    const [flight, wrong] = [el("span"), el("span", {}, el("span"), el("small"))];
     cells[5].append(flight, meter);
     cells[4].append(wrong);
     const row = { tr: el("tr", { cls: "app" }, ...cells), cells, button, why, good, meter, flight, wrong, detail: null };
@@ -348,7 +364,8 @@
     trend(row.good, app);
     put(row.cells[2], rate(app.per_second));
     put(row.cells[3], whole(app.delivered));
-    put(row.wrong, bad(app) ? `${whole(bad(app))} (${share(bad(app), ended(app))})` : "0");
+    put(row.wrong.firstChild, whole(bad(app)));
+    put(row.wrong.lastChild, bad(app) ? share(bad(app), ended(app)) : "");
     mark(row.wrong, "class", bad(app) ? (recentBad(app) ? "bad" : null) : "zero");
     put(row.flight, whole(app.in_flight));
     const part = app.cap ? Math.min(1, app.in_flight / app.cap) : 0;
@@ -365,8 +382,8 @@
     const lines = [
       ["Rejected", whole(app.rejected)], ["Expired", whole(app.expired)], ["Failed", whole(app.failed)], ["Invalid", whole(app.invalid)],
       ["Retries", whole(app.retries)], ["Parked", parked(app)],
-      ["In flight, at most", `${whole(app.in_flight)}, ${app.cap == null ? "removed" : whole(app.cap)}`], ["Open streams", whole(app.streams)],
-      ["Connections open, connecting, draining", `${app.open}, ${app.connecting}, ${app.draining}`],
+      ["In flight", whole(app.in_flight) + (app.cap == null ? ", the app was removed" : ` of ${whole(app.cap)}`)], ["Open streams", whole(app.streams)],
+      ["Connections open", whole(app.open)], ["Connecting", whole(app.connecting)], ["Draining", whole(app.draining)],
       ...app.reasons.map(([reason, count]) => [reason, whole(count)]),
     ];
     if (app.token_issued) lines.push(["Provider token signed", ago(now - app.token_issued) + " ago"]);
@@ -441,20 +458,25 @@
     STAGES.forEach(([id, title, tone], index) => {
       const [half, tail] = data.latency_us[id];
       const row = box.children[index] ?? box.appendChild(el("div", { cls: "stage" },
-        el("p", { cls: "head" }, el("span", {}, title), el("b")), el("div", { cls: "track" }, el("i", { cls: "p99 bg-" + tone }), el("i", { cls: "bg-" + tone }))));
-      put(row.firstChild.lastChild, `${span(half)} · ${span(tail)}`);
+        el("p", { cls: "head" }, el("span", {}, title), el("b"), el("b")), el("div", { cls: "track" }, el("i", { cls: "p99 bg-" + tone }), el("i", { cls: "bg-" + tone }))));
+      put(row.firstChild.children[1], span(half));
+      put(row.firstChild.children[2], span(tail));
       row.lastChild.firstChild.style.width = (100 * (tail ?? 0)) / most + "%";
       row.lastChild.lastChild.style.width = (100 * (half ?? 0)) / most + "%";
     });
     facts(byId("ping"), [["PING to APNs, p50", span(data.latency_us.ping[0])]]);
   }
+  const ENDS = {
+    unreachable: "Could not be made", tls: "TLS failed", goaway: "Ended by GOAWAY", lost: "Broke", unresponsive: "Answered no PING",
+    idle: "Closed while idle", shutdown: "Drained",
+  };
   function showFacts(data) {
     const { connections: c, totals: t } = data;
     const closed = Object.entries(c.closed).filter(([, count]) => count > 0);
     facts(byId("connections"), [
       ["Open", whole(c.open)], ["Connecting", whole(c.connecting)], ["Draining", whole(c.draining)], ["Streams open", whole(c.streams)],
       ["Opened since the start", whole(c.opened)], ["GOAWAYs", whole(c.goaways)],
-      ...closed.map(([cause, count]) => ["Ended: " + cause, whole(count), ["unreachable", "tls"].includes(cause) ? "bad" : null]),
+      ...closed.map(([cause, count]) => [ENDS[cause] ?? cause, whole(count), ["unreachable", "tls"].includes(cause) ? "bad" : null]),
     ]);
     facts(byId("kafka"), [
       ["Records read", whole(t.consumed)], ["Invalid requests", whole(t.invalid_requests), t.invalid_requests ? "warn" : null],
@@ -466,6 +488,8 @@
     ]);
   }
   function showPartitions(data) {
+    // In an order that stays, so that each can be followed.
+    data.partitions.sort((a, b) => natural(a.topic, b.topic) || a.partition - b.partition);
     const most = Math.max(1, ...data.partitions.map((one) => one.lag ?? 0));
     const box = byId("partitions");
     while (box.children.length > data.partitions.length) box.lastElementChild.remove();
@@ -477,7 +501,7 @@
       node.lastChild.style.width = (100 * (one.lag ?? 0)) / most + "%";
     });
     const count = data.partitions.length + data.partitions_left_out;
-    put(byId("partition-count"), count === 0 ? "none are assigned to this replica" : `${count}, ${whole(last(data.history.lag))} records behind in all`);
+    put(byId("partition-count"), count === 0 ? "none are assigned to this replica" : `${count}; ${many(last(data.history.lag), "record")} behind` + (data.partitions_left_out ? `; the ${data.partitions.length} that are furthest behind` : ""));
   }
   function showService(data) {
     const { service: s } = data;
@@ -487,8 +511,8 @@
     put(state, s.state + (s.why.length ? ": " + s.why.join("; ") : ""));
     mark(state, "class", "pill " + (s.state === "ready" ? "good" : s.state === "draining" || s.state === "starting" ? "warn" : "bad"));
     const parts = [
-      `${trim(s.cpu)}% of one core`, `${bytes(s.memory)} resident`, `${s.descriptors} of ${whole(s.most_descriptors)} descriptors`, `${s.threads} threads`,
-      `configuration of ${new Date(s.configured).toLocaleString()}` + (s.reload_ok ? "" : " (the last reload was refused)"),
+      `${trim(s.cpu)}% of one core`, `${bytes(s.memory)} resident`, `${whole(s.descriptors)} of ${whole(s.most_descriptors)} descriptors`, `${s.threads} threads`,
+      `configuration of ${moment.format(s.configured)}` + (s.reload_ok ? "" : " (the last reload was refused)"),
     ];
     byId("process").replaceChildren(...parts.map((text) => el("span", {}, text)), el("a", { href: "/metrics" }, "metrics"), el("a", { href: "/readyz" }, "readyz"));
   }
