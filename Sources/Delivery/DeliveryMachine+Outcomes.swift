@@ -55,6 +55,7 @@ extension DeliveryMachine {
 
   /// What is left of a revoked partition, or of a service that stops, is not sent again: whoever owns the partition
   /// next takes it up from the committed offset.
+  @inline(__always)
   func mayWait(_ slot: PushSlot) -> Bool {
     let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
     guard !isDraining, partitions.isCurrent(place, epoch: epoch) else { return false }
@@ -146,8 +147,7 @@ extension DeliveryMachine {
       }
     }
     pushes[slot].state = .publishing
-    pushes[slot].ending = ending
-    pushes[slot].completedAt = moment.time
+    pushes.end(slot, as: ending, at: moment.time)
     var isTokenDead = false
     var rule: InvalidRule?
     switch ending {

@@ -45,7 +45,7 @@ extension DeliveryMachine {
   private mutating func encode(_ slot: PushSlot, _ topic: OutputTopic) {
     let isShortened = pushes[slot].shortened & topic.bit != 0
     let completedAt = pushes[slot].completedAt ?? pushes[slot].subject.requestedAt
-    switch (topic, pushes[slot].ending) {
+    switch (topic, pushes.ending(of: slot)) {
     case (.results, .some(let ending)):
       encoder.result(
         of: pushes[slot].subject, ending: ending, completedAt: completedAt, apps: apps, slot: slot,
@@ -78,7 +78,7 @@ extension DeliveryMachine {
       let source = pushes[slot].subject.source
       keys.confirm(pushes[slot].line, offset: source.offset, item: source.item)
     }
-    if let completedAt = pushes[slot].completedAt, pushes[slot].ending != nil {
+    if let completedAt = pushes[slot].completedAt {
       let age = moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds
       let sinceEnd = moment.time.milliseconds - completedAt.milliseconds
       events.append(.settled(age: .milliseconds(age), sinceEnd: .milliseconds(sinceEnd)))

@@ -52,6 +52,7 @@ extension DeliveryMachine {
   /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
   /// mark (the "dynamic threshold" of shared buffers, Choudhury and Hahne 1998). So some room is left however many apps
   /// do not move, and the intake, once stopped, can start again. A small part of its cap an app has in any case.
+  @inline(__always)
   func cap(of app: AppIndex) -> Int {
     var left = limits.lowWater - inFlight
     if inFlightBytes > 0 {
@@ -63,11 +64,13 @@ extension DeliveryMachine {
 
   /// Whether a request that was just taken up must be parked at once: there is no room for its app, or its partition has
   /// gaps enough and the app would make more of them that last.
+  @inline(__always)
   func cannotWait(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
     isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app) || partitions[place].isCrowded)
   }
 
   /// Whether an app at its cap would hold up the partitions that it shares.
+  @inline(__always)
   func isUnwell(_ app: AppIndex, at moment: Moment) -> Bool {
     health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)
   }

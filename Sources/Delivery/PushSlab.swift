@@ -41,9 +41,9 @@ struct Push: Sendable {
   var notBefore: UnixTime?
   /// It came back from the deferred topic and waits until it is due.
   var isEarly = false
-  var ending: Ending?
-  /// Set instead of `ending` when it was parked.
+  /// Set instead of an ending when it was parked.
   var parkedUntil: UnixTime?
+  /// When it ended.
   var completedAt: UnixTime?
   /// Whether its invalid-token event is to be taken with doubt.
   var isSuspect = false
@@ -60,6 +60,8 @@ struct Push: Sendable {
 /// All notifications in flight, in one array; places are used again, each time under a new generation.
 struct PushSlab: Sendable {
   private(set) var places: [Push] = []
+  /// How each ended, by place. Apart, since it is the larger part of a push, looked at once, and copied with it else.
+  private var endings: [Ending?] = []
   private var free: [UInt32] = []
   private(set) var bytesInUse = 0
   /// Of no known app, then of each app by its index.
@@ -87,6 +89,7 @@ struct PushSlab: Sendable {
     }
     push.generation = 1
     places.append(push)
+    endings.append(nil)
     return PushSlot(index: UInt32(places.count - 1), generation: 1)
   }
 
@@ -104,6 +107,14 @@ struct PushSlab: Sendable {
     _modify { yield &places[Int(slot.index)] }
   }
 
+  /// How it ended; `nil` as long as it has not, or was parked.
+  func ending(of slot: PushSlot) -> Ending? { endings[Int(slot.index)] }
+
+  mutating func end(_ slot: PushSlot, as ending: Ending, at time: UnixTime) {
+    endings[Int(slot.index)] = ending
+    places[Int(slot.index)].completedAt = time
+  }
+
   /// Frees the place and what it refers to.
   mutating func remove(_ slot: PushSlot) {
     let index = Int(slot.index)
@@ -112,7 +123,7 @@ struct PushSlab: Sendable {
     places[index].state = .free
     places[index].subject.notification.storage = []
     places[index].subject.headers = []
-    places[index].ending = nil
+    endings[index] = nil
     free.append(slot.index)
   }
 

@@ -48,7 +48,9 @@ final class Lane: @unchecked Sendable {
     self.log = log
     self.deliver = deliver
     loop = try EventLoop.start(name: "lane-\(index.value)")
-    wakeup = try loop.makeWakeup { [weak self] in self?.takeInbox() }
+    // Not `weak`: an object that has had a weak reference pays for it at each of the lane's many others. Whoever made the
+    // lane stops it before letting go of it.
+    wakeup = try loop.makeWakeup { [unowned self] in takeInbox() }
   }
 
   /// Hands a batch over, from any thread; leaves the array empty with its memory.

@@ -18,11 +18,16 @@ final class LaneApp {
   private var pool: PoolState
   private var connections: [LaneConnection] = []
   /// Waits for a stream, oldest first; `pendingHead` is the first that still does.
-  private var pending: [(submission: Submission, since: Instant)] = []
+  private var pending: [Pending] = []
   private var pendingHead = 0
   private var headers: HeaderCache
   private var accepted: CredentialVersion?
   var isTouched = false
+
+  private struct Pending {
+    var submission: Submission
+    var since: Instant
+  }
 
   init(index: AppIndex, seat: Int32, runtime: AppRuntime, lane: Lane) {
     self.index = index
@@ -41,7 +46,7 @@ final class LaneApp {
   }
 
   func enqueue(_ submission: Submission) {
-    pending.append((submission, lane.loop.now))
+    pending.append(Pending(submission: submission, since: lane.loop.now))
     lane.touch(self)
   }
 
