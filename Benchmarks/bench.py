@@ -215,8 +215,12 @@ class Bench:
         return {
             "kafka": {"brokers": bootstrap, "group": "martlet"},
             "apps": {f"shop-{number}": app for number in range(self.apps)},
-            # Many apps have a connection each, so that the number of connections does not grow beyond a thousand.
-            "delivery": {"maxConnectionsPerApp": CONNECTIONS if self.apps < 100 else 1},
+            # Many apps have a connection each, so that the number of connections does not grow beyond a thousand. A
+            # single one has as many in flight as its streams take, and a quarter more.
+            "delivery": {
+                "maxConnectionsPerApp": CONNECTIONS if self.apps < 100 else 1,
+                "maxInFlightPerApp": CONNECTIONS * STREAMS * 5 // 4,
+            },
             "http": {"listen": f"127.0.0.1:{http_port}"},
             "log": {"level": "warning"},
         }
