@@ -7,6 +7,11 @@ from world import World
 LOGS = pytest.StashKey[list]()
 
 
+def pytest_collection_modifyitems(items):
+    """The longest first, so that the workers end at about the same time."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def world(tmp_path, request):
     """A world of its own for each test: broker, server, keys. Nothing runs until it is asked for."""

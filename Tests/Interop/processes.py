@@ -1,8 +1,10 @@
 """The program under test, and the other programs that a test starts."""
 
+import contextlib
 import json
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -31,10 +33,16 @@ def find_binary() -> Path:
 
 
 def free_port() -> int:
-    """A port that the kernel holds to be free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free now, and that no other worker of this run chooses.
+
+    It is below the ports that the kernel hands out, so that no connection takes it before the server is there.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 10
+    while True:
+        port = 12_000 + worker * 2_000 + random.randrange(2_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Program:

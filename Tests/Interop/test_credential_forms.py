@@ -10,6 +10,9 @@ from contract import check_result
 from credentials import SigningKey
 from world import as_record, device_token, request
 
+# They share what takes long to start.
+pytestmark = pytest.mark.xdist_group("credential forms")
+
 #: Shell commands that turn `pkcs8.pem`, a key as Apple hands it out, into `key.p8`.
 KEY_FORMS = {
     "as-apple-gives-it": "cp pkcs8.pem key.p8",

@@ -14,6 +14,9 @@ import pytest
 from waiting import until
 from world import World, as_record, device_token, request
 
+# They share what takes long to start.
+pytestmark = pytest.mark.xdist_group("endpoint")
+
 
 def connect(martlet) -> socket.socket:
     return socket.create_connection(("127.0.0.1", martlet.http_port), timeout=20)

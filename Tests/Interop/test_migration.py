@@ -13,6 +13,9 @@ from processes import ROOT, find_binary
 from waiting import PATIENCE
 from world import World, as_record, request
 
+# They share what takes long to start.
+pytestmark = pytest.mark.xdist_group("migration")
+
 PAGE = ROOT / "docs" / "migration.md"
 TOKEN = "00112233445566778899aabbccddeeff"
 DEAD = "dd" * 16

@@ -17,6 +17,9 @@ from processes import Program, find_binary, free_port
 from waiting import until
 from world import as_record, device_token, request
 
+# They share what takes long to start.
+pytestmark = pytest.mark.xdist_group("status page")
+
 
 class Demo(Program):
     """`martlet demo`: a service with traffic."""
