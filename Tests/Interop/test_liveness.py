@@ -1,12 +1,15 @@
-"""A thread of the running service hangs: liveness fails, names it, and holds again once the thread goes on."""
+"""Whether the service lives and is ready: from its start to its end, and while a thread of it hangs."""
 
 import json
+import os
+import signal
 import socket
 import time
 from contextlib import ExitStack
 
 import pytest
 
+from apns_standin import Answer
 from test_command_line import martlet as command
 from test_systemd_protocol import Manager
 from threads import stopped
@@ -83,3 +86,59 @@ def test_a_stuck_endpoint_answers_nothing_and_delivery_goes_on(world):
         send(world, 200, 0)
         world.results.count(200)
     until("it answers again", lambda: martlet.get("/healthz")[0] == 200, 20)
+
+
+def unready(martlet) -> dict[str, str]:
+    """What `/readyz` holds against the service, and why; it lives meanwhile."""
+    assert martlet.get("/healthz")[0] == 200
+    status, body = martlet.get("/readyz")
+    faults = {check["check"]: check["why"] for check in json.loads(body)["checks"] if not check["ok"]}
+    assert status == (503 if faults else 200), body
+    return faults
+
+
+def test_readiness_from_the_start_to_the_end(world):
+    """Not before it has joined the group; then while it reloads, and with a sick app; not once it drains."""
+    world.app("shop-ios")
+    world.app("bank-ios", "com.example.bank", key=world.key("KLM123NOPQ"))
+    world.server.judge.keys = {"ABC123DEFG": world.server.judge.keys["ABC123DEFG"]}
+    world.kafka.order("broker", 1, "down")
+    martlet = world.martlet()
+    until("it answers", lambda: martlet.get("/healthz")[0] == 200, 30)
+    assert unready(martlet) == {"consumer group": "not joined"}
+    world.kafka.order("broker", 1, "up")
+    until("it has joined", lambda: not unready(martlet), 40)
+
+    # An app whose key is refused is named, and is no reason to send the replica away.
+    world.send([as_record(request(device_token(number), app="bank-ios")) for number in range(40)])
+    until("the app is named", lambda: "bank-ios" in martlet.get("/readyz")[1], 30)
+    assert unready(martlet) == {}
+
+    # Ready at every moment of a reload, and of one that is refused.
+    path = world.directory / "martlet-1.json5"
+    good = path.read_text()
+
+    def reload(text: str, told: str) -> None:
+        since = len(martlet.text())
+        path.write_text(text)
+        os.kill(martlet.pid, signal.SIGHUP)
+
+        def is_told() -> bool:
+            assert unready(martlet) == {}
+            return told in martlet.text()[since:]
+
+        until("the reload is told", is_told, 30, pause=0)
+
+    reload(good.replace('"level": "info"', '"level": "debug"'), '"code":"reloaded"')
+    reload(good.replace('"level": "info"', '"level": "loud"'), '"code":"reload_refused"')
+    reload(good, '"code":"reloaded"')
+
+    world.server.answer_by_default(Answer(delay=2))
+    world.send([as_record(request(device_token(100)))])
+    until("a request is open", lambda: any(seen.token == device_token(100) for seen in world.server.seen), 30)
+    assert martlet.process is not None
+    martlet.process.terminate()
+    until("it drains", lambda: unready(martlet) == {"service": "draining"}, 10)
+    assert martlet.metrics()["martlet_draining"] == 1
+    assert martlet.wait() == 0, martlet.tail()
+    world.results.until("its result is there", lambda records: any(one.json["app"] == "shop-ios" for one in records))

@@ -60,17 +60,6 @@ def test_what_is_never_answered_does_not_hold_the_exit(world):
         assert len({seen.headers["apns-id"] for seen in world.server.seen_for(one["token"])}) == 1
 
 
-def test_readiness_falls_when_draining_begins(world):
-    martlet = world.martlet().wait_ready()
-    world.server.answer_by_default(Answer(delay=3))
-    world.send([as_record(request(device_token(1)))])
-    until("it is open", lambda: world.server.seen, 20)
-    martlet.process.terminate()
-    until("not ready any more", lambda: martlet.get("/readyz")[0] in (0, 503), 10)
-    assert martlet.wait() == 0
-    assert len(world.results.count(1)) == 1
-
-
 def test_a_second_signal_ends_it_at_once(world):
     martlet = world.martlet(drainTimeout="60s", requestTimeout="60s").wait_ready()
     world.server.answer_by_default(Answer(silent=True))
