@@ -81,7 +81,7 @@ def test_a_stuck_endpoint_answers_nothing_and_delivery_goes_on(world):
             client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
             with pytest.raises(TimeoutError):
                 client.recv(1)
-        asked = command("health", "--config", martlet.command[-1])
+        asked = command("health", "--timeout", "1s", "--config", martlet.command[-1])
         assert asked.returncode == 69, asked
         send(world, 200, 0)
         world.results.count(200)
