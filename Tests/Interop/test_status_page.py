@@ -126,6 +126,37 @@ def test_a_busy_service(busy, page):
     assert sum(map(int, re.findall(r"\d+", ground))) < 150
 
 
+def test_what_is_over_is_one_line_until_somebody_opens_it(busy, page):
+    page.open(busy.url)
+    page.run(
+        """
+        const ask = window.fetch;
+        window.fetch = async (...words) => {
+          const data = await (await ask(...words)).json();
+          const past = { now: false, level: "warning", code: "connection_failed", message: "a connection failed",
+            meaning: "It broke.", mend: "Nothing.", first: data.time, last: data.time };
+          const count = Math.round(data.time / 1000);
+          data.problems = [{ ...past, now: true, app: "app-1" }, { ...past, app: "app-2", count }];
+          return new Response(JSON.stringify(data));
+        };
+        """
+    )
+    page.until("both are shown", "return document.querySelectorAll('#problem-list li').length === 2")
+    assert "It broke." in page.all("#problem-list li")[0]
+    assert "It broke." not in page.all("#problem-list li")[1]
+    assert page.run(
+        "return document.getElementById('problems').getBoundingClientRect().top"
+        " < document.getElementById('chart-rate').getBoundingClientRect().top"
+    ), "what is wrong now comes before the charts"
+    page.run("document.querySelector('summary').focus()")
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    # It stays open, and the focus on it, while the number of times changes.
+    count = page.all("#problem-list .when")[1]
+    page.until("it is drawn anew", "return document.querySelectorAll('.when')[1].textContent !== arguments[0]", count)
+    assert "It broke." in page.all("#problem-list li")[1]
+    assert page.driver.switch_to.active_element.tag_name == "summary"
+
+
 def test_texts_can_be_read_in_both_themes(busy, page):
     """Contrast of at least 4.5 to 1 (WCAG 2.2, 1.4.3)."""
     page.open(busy.url)

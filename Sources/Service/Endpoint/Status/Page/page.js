@@ -246,16 +246,26 @@
       return;
     }
     list.dataset.key = key;
+    const held = document.activeElement.dataset.problem;
     list.replaceChildren(...data.problems.map((one) => {
       const title = el("strong", {}, one.message);
       const head = el("div", {}, one.now ? el("span", { cls: "now" }, "now ") : null, title,
         one.app ? el("span", { cls: "tag" }, one.app) : null, el("code", {}, one.code));
-      const text = el("div", { cls: "text" }, head, one.cause ? el("p", {}, "Cause: " + one.cause) : null,
-        one.meaning ? el("p", {}, one.meaning) : null, one.mend ? el("p", { cls: "mend" }, "→ " + one.mend) : null);
+      const told = [one.cause ? el("p", {}, "Cause: " + one.cause) : null, one.meaning ? el("p", {}, one.meaning) : null,
+        one.mend ? el("p", { cls: "mend" }, "→ " + one.mend) : null];
+      const text = el("div", { cls: "text" }, ...(one.now ? [head, ...told] : [past(`${one.code} ${one.app}`, head, told)]));
       const tone = one.level === "error" ? "bad" : "warn";
-      return el("li", { cls: one.now ? null : "old" }, el("span", { cls: "dot " + tone, role: "img", "aria-label": one.level }), text,
+      return el("li", {}, el("span", { cls: "dot " + tone, role: "img", "aria-label": one.level }), text,
         el("span", { cls: "when quiet" }, when(one, data.time)));
     }));
+    if (held) [...list.querySelectorAll("summary")].find((node) => node.dataset.problem === held)?.focus({ preventScroll: true });
+  }
+  /** What is over is one line, until somebody opens it. */
+  const unfolded = new Set();
+  function past(key, head, told) {
+    const node = el("details", { open: unfolded.has(key) }, el("summary", { "data-problem": key }, head), ...told);
+    node.addEventListener("toggle", () => (node.open ? unfolded.add(key) : unfolded.delete(key)));
+    return node;
   }
   const when = (one, now) =>
     one.now ? "" : (one.count > 1 ? whole(one.count) + " times, last " : "") + ago(now - one.last) + " ago";
