@@ -98,7 +98,12 @@ final class ProxyTunnel: Connecting, EventHandler, @unchecked Sendable {
       return consume(count)
     case .ended(let status, let reason, let taken):
       guard (200..<300).contains(status) else {
-        let words = reason.isEmpty ? "\(status)" : "\(status) \(reason)"
+        var words = reason.isEmpty ? "\(status)" : "\(status) \(reason)"
+        if status == 407 {
+          words +=
+            proxy.authorization == nil
+            ? "; it wants a user name and a password" : "; it does not take this user name and password"
+        }
         fail(.proxyRefused, "refuses CONNECT: \(words)", code: UInt(status))
         return false
       }

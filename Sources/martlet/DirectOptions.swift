@@ -29,6 +29,8 @@ struct DirectOptions: Sendable {
     Option("port", value: "N", "Its port, or 2197 at Apple's where 443 is blocked (default 443)."),
     Option("ca", value: "FILE", "Whose certificates to trust, in place of the system's authorities (PEM)."),
     Option("proxy", value: "HOST:PORT", "Go through this HTTP proxy."),
+    Option("proxy-username-file", value: "FILE", "The file that has the user name for it (basic authentication)."),
+    Option("proxy-password-file", value: "FILE", "The file that has the password."),
     Option("timeout", value: "TIME", "The longest to wait for a connection (default 10s), and for an answer (30s)."),
   ]
 
@@ -163,13 +165,24 @@ extension DirectOptions {
       if let file = arguments.value("ca") { server.caFile = file }
       app.server = server
     }
-    guard let text = arguments.value("proxy") else { return }
+    let (username, password) = (arguments.value("proxy-username-file"), arguments.value("proxy-password-file"))
+    guard let text = arguments.value("proxy") else {
+      guard username == nil, password == nil else {
+        throw UsageError(message: "'--proxy HOST:PORT' is missing: whom the user name and the password are for")
+      }
+      return
+    }
+    guard password == nil || username != nil else {
+      throw UsageError(message: "'--proxy-username-file FILE' is missing: whose the password is")
+    }
     guard let endpoint = Endpoint(parsing: text), endpoint.path == nil, !endpoint.host.isEmpty, endpoint.port > 0 else {
       throw UsageError(message: "'--proxy' must be host:port, not '\(text)'")
     }
     var proxy = ProxySettings()
     proxy.host = endpoint.host
     proxy.port = Int(endpoint.port)
+    proxy.usernameFile = username
+    proxy.passwordFile = password
     app.proxy = proxy
   }
 }

@@ -58,6 +58,8 @@ struct DirectOptionsTests {
     (["--certificate", "x", "--team-id", "x"], "'--team-id' belongs to '--p8'"),
     (key + ["--app", "x"], "'--config FILE' is missing"), (["--config", "c", "--sandbox"], "and so does '--sandbox'"),
     (key + ["--proxy", "here"], "'--proxy' must be host:port"),
+    (key + ["--proxy-username-file", "x"], "'--proxy HOST:PORT' is missing"),
+    (key + ["--proxy", "p:1", "--proxy-password-file", "x"], "'--proxy-username-file FILE' is missing"),
     (key + ["--port", "0"], "'--port' must be a whole number from 1 to 65535, not '0'"),
     (key + ["--timeout", "soon"], "'--timeout' must be seconds or a duration"),
     (key + ["--timeout", "0"], "'--timeout' must be longer than 0"),
