@@ -7,6 +7,7 @@ import uuid
 from apns_standin import Answer
 from contract import check_event, check_result, is_version_5
 from kafka_io import Outgoing, produce, produce_with_aiokafka
+from waiting import until
 from world import as_record, device_token, request
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -191,3 +192,26 @@ def test_topics_follow_the_push_type(world):
         assert topics[device_token(number)] == (kind, "com.example.shop" + suffix)
     assert topics[device_token(99)] == ("mdm", "com.apple.mgmt.External.1234")
     assert topics[device_token(98)] == ("alert", "com.example.other")
+
+
+def test_a_wrong_environment_shows_everywhere(world):
+    """Every token is called bad, as by the wrong environment: log, metric, readiness and events say so, and stop to."""
+    martlet = world.martlet().wait_ready()
+    world.server.answer_by_default(lambda _: Answer(400, "BadDeviceToken"))
+    world.send([as_record(request(device_token(number))) for number in range(150)])
+    events = world.events.count(150, timeout=60)
+    for record in events:
+        check_event(record)
+    doubted = sum(record.json["suspect"] for record in events)
+    assert 0 < doubted <= 51, "from the hundredth on"
+    assert martlet.metrics()['martlet_app_suspect{app="shop-ios"}'] == 1
+    status, body = martlet.get("/readyz")
+    assert status == 200
+    assert [note["app"] for note in json.loads(body)["notes"]] == ["shop-ios"]
+    assert '"code":"app_suspect"' in martlet.text()
+    world.server.answer_by_default(lambda _: Answer())
+    world.send([as_record(request(device_token(number))) for number in range(400)])
+    world.results.count(550, timeout=60)
+    until("nobody is under suspicion", lambda: martlet.metrics()['martlet_app_suspect{app="shop-ios"}'] == 0, 10)
+    assert "notes" not in json.loads(martlet.get("/readyz")[1])
+    assert '"code":"app_unsuspected"' in martlet.text()
