@@ -13,6 +13,10 @@ package struct AppHealth: Sendable {
   private static let longestPause: Duration = .seconds(60)
   /// An app whose backlog in flight would take longer than this is slow.
   private static let patience: Duration = .seconds(2)
+  /// One whose backlog takes no longer than this is brisk: it is at its cap since it has much to do.
+  private static let brisk: Duration = .milliseconds(500)
+  /// How long an app counts as having something to do after a push of it was taken up.
+  private static let recently: Duration = .seconds(10)
   private static let window: Duration = .milliseconds(500)
 
   private var failuresInARow = 0
@@ -24,6 +28,11 @@ package struct AppHealth: Sendable {
   private var windowCount = 0
   private var perSecond: Double?
   private var lastProgress: Instant?
+  private var lastBegan: Instant?
+
+  /// When requests of the app began to be put aside for want of room, until when the last of them waits, and below how
+  /// many in flight that is over.
+  private var spill: (from: Instant, until: Instant, floor: Int)?
 
   /// Pushes taken up and not ended.
   package var inFlight = 0
@@ -87,6 +96,7 @@ package struct AppHealth: Sendable {
       lastProgress = now
     }
     inFlight += 1
+    lastBegan = now
   }
 
   /// The app has new credentials or another server: what was held against the old ones counts no more.
@@ -103,6 +113,7 @@ package struct AppHealth: Sendable {
   /// A push of this app ended.
   mutating func ended(now: Instant) {
     inFlight -= 1
+    if let spill, inFlight < spill.floor { self.spill = nil }
     lastProgress = now
     windowCount += 1
     guard let start = windowStart else {
@@ -120,8 +131,38 @@ package struct AppHealth: Sendable {
   /// Whether what is in flight would take longer than patience allows. Asked at the cap only.
   func isSlow(now: Instant) -> Bool {
     guard let lastProgress else { return false }
-    if now - lastProgress > Self.window { return true }
-    guard let perSecond, perSecond > 0 else { return false }
-    return Double(inFlight) / perSecond * 1e9 > Double(Self.patience.nanoseconds)
+    return now - lastProgress > Self.window || backlog > Self.patience
+  }
+
+  /// Whether room comes so fast that it is worth waiting for. Asked at the cap only.
+  func isBrisk(now: Instant) -> Bool {
+    if perSecond != nil { return backlog <= Self.brisk }
+    // It has just begun; what it has done so far must do.
+    guard let start = windowStart, now - start >= IntakePatience.most else { return true }
+    return Double(inFlight) * Double((now - start).nanoseconds)
+      <= Double(windowCount) * Double(Self.brisk.nanoseconds)
+  }
+
+  /// How long what is in flight takes at the speed that the app shows; nothing, where that is not known yet.
+  private var backlog: Duration {
+    guard let perSecond, perSecond > 0 else { return .zero }
+    return .nanoseconds(Int64(min(Double(inFlight) / perSecond, 1e6) * 1e9))
+  }
+
+  /// Whether a push of this app was taken up of late.
+  func wasSeen(now: Instant) -> Bool { lastBegan.map { now - $0 < Self.recently } ?? false }
+
+  /// How long a request that is put aside for want of room waits before it is read again: for as long as that has
+  /// lasted already, so that what is too much for an app is not read over and over again.
+  ///
+  /// - Parameter isUnwell: the app does not move; if it does, there may be room soon.
+  mutating func spillTime(isUnwell: Bool, now: Instant) -> Duration {
+    if let spill, now - spill.until > .seconds(1) { self.spill = nil }
+    let from = spill?.from ?? now
+    let floor = spill?.floor ?? inFlight / 2
+    let (shortest, longest): (Duration, Duration) = isUnwell ? (.seconds(5), .seconds(60)) : (.seconds(1), .seconds(10))
+    let wait = min(max(now - from, shortest), longest)
+    spill = (from, max(spill?.until ?? now, now + wait), floor)
+    return wait
   }
 }

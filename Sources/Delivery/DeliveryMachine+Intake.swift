@@ -31,7 +31,7 @@ extension DeliveryMachine {
   mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
     guard inFlight < limits.maxInFlight else {
       // As many were polled as there was room for, but some had many items.
-      waitForRoom(place, nil)
+      waitForRoom(place, nil, at: moment)
       return false
     }
     switch decoder.decode(record, apps: apps, now: moment) {
@@ -43,19 +43,21 @@ extension DeliveryMachine {
       guard case .admitted(let sequence) = admit(record, place, items: 1) else { return true }
       reject(invalid, record, place, sequence, at: moment)
     case .request(let request):
-      var isEarly = false
+      var way = Way.now
       if let deferral = request.deferral, deferral.notBefore > moment.time {
-        isEarly = mayWaitHere(request.app, place)
-        guard isEarly else {
+        guard mayWaitHere(request.app, place, at: moment) else {
           // Looked at again before it is due: there may be room for it then, and those behind it go on.
           let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
           hold(place, until: moment.instant + .milliseconds(min(wait, 5_000)))
           return false
         }
-      }
-      if !isEarly, inFlight(of: request.app) >= cap(of: request.app), !isUnwell(request.app, at: moment) {
-        waitForRoom(place, request.app)
-        return false
+        way = .early
+      } else if inFlight(of: request.app) >= cap(of: request.app, at: moment) {
+        guard mustPark(request.app, at: moment) else {
+          waitForRoom(place, request.app, at: moment)
+          return false
+        }
+        way = .aside
       }
       // A parked item of a batch comes back by itself.
       let items =
@@ -67,7 +69,7 @@ extension DeliveryMachine {
       tally.unknownFields += request.unknownFields
       let settled = items.count > 1 ? partitions[place].ledger.settledItems(of: sequence) : nil
       for item in items where settled?.contains(item) != true {
-        start(request, item, record, place, sequence, isEarly: isEarly, at: moment)
+        start(request, item, record, place, sequence, way, at: moment)
       }
       if let settled { tally.alreadySettledItems += settled.count }
     }
@@ -102,10 +104,18 @@ extension DeliveryMachine {
     return UInt32(truncatingIfNeeded: time &* 0x9e37_79b1 &+ Int64(record.body.storage.count))
   }
 
+  /// Where a request that is taken up goes.
+  private enum Way {
+    case now
+    /// It waits in memory until it is due.
+    case early
+    /// Its app is at its cap, and is not waited for.
+    case aside
+  }
+
   /// Makes a push of one item and sends it on its way.
   private mutating func start(
-    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, isEarly: Bool,
-    at moment: Moment
+    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, _ way: Way, at moment: Moment
   ) {
     let source = request.deferral?.source ?? Source(partition: record.source, offset: record.offset, item: Int32(item))
     var subject = ResultSubject(
@@ -123,16 +133,16 @@ extension DeliveryMachine {
       pushes[slot].subject.notification.token = fault.token ?? .empty
       becomeBusy(slot)
       finish(slot, .invalid(fault.violation.rule, message: fault.violation.message), at: moment)
-    } else if isEarly, let deferral = request.deferral {
+    } else if way == .early, let deferral = request.deferral {
       pushes[slot].notBefore = deferral.notBefore
       pushes[slot].isEarly = true
       partitions[place].early += 1
       sendInTurn(slot, at: moment)
-    } else if cannotWait(request.app, place, at: moment) {
+    } else if way == .aside || cannotWait(request.app, place, at: moment) {
       becomeBusy(slot)
       parkOrEnd(slot, at: moment)
     } else {
-      sendInTurn(slot, at: moment)
+      sendInTurn(slot, isDue: request.deferral != nil, at: moment)
     }
   }
 
@@ -146,20 +156,31 @@ extension DeliveryMachine {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
       let delay = until.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
-      park(
-        slot, after: max(delay ?? .seconds(5) + random.uniform(below: .seconds(5)), .seconds(1)), behind: until,
-        at: moment)
+      park(slot, after: max(delay ?? roomIn(slot, at: moment), .seconds(1)), behind: until, at: moment)
     }
   }
 
-  /// Sends a push that is not with a lane: now, or when its app's breaker allows it.
-  mutating func dispatch(_ slot: PushSlot, at moment: Moment) {
+  /// When there may be room for a push whose app is at its cap.
+  private mutating func roomIn(_ slot: PushSlot, at moment: Moment) -> Duration {
+    guard let app = pushes[slot].subject.app else { return .zero }
+    let wait = health[Int(app.value)].spillTime(isUnwell: isUnwell(app, at: moment), now: moment.instant)
+    let spread = wait + random.uniform(below: max(wait / 4, .seconds(1)))
+    guard let expiration = pushes[slot].subject.notification.expiration, expiration > 0 else { return spread }
+    // It ends when its time has come, not long after.
+    return min(spread, .milliseconds(max(0, expiration * 1000 - moment.time.milliseconds)))
+  }
+
+  /// Sends a push that is not with a lane: now, or when its app's breaker and APNs' throttle of its token allow it.
+  ///
+  /// - Parameter isDue: it waited for its time, which has come.
+  mutating func dispatch(_ slot: PushSlot, isDue: Bool = false, at moment: Moment) {
     guard let app = pushes[slot].subject.app else { return }
     if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       becomeBusy(slot)
       finish(slot, .expired, at: moment)
       return
     }
+    if !tokenPauses.isEmpty, awaitToken(slot, isDue: isDue, at: moment) { return }
     switch health[Int(app.value)].admit(now: moment.instant) {
     case .closed(let until):
       if isCrowded(slot) {

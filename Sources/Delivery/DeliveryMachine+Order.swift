@@ -26,8 +26,10 @@ extension DeliveryMachine {
 
   /// Sends a push if it is its turn; until then it waits in line, or on the deferred topic behind what is there.
   ///
-  /// - Parameter isFirst: it was taken from the head of its line.
-  mutating func sendInTurn(_ slot: PushSlot, isFirst: Bool = false, at moment: Moment) {
+  /// - Parameters:
+  ///   - isFirst: it was taken from the head of its line.
+  ///   - isDue: it has waited for its time on the deferred topic.
+  mutating func sendInTurn(_ slot: PushSlot, isFirst: Bool = false, isDue: Bool = false, at moment: Moment) {
     let line = pushes[slot].line
     if line != 0 {
       let request = KeyOrder.Request(
@@ -49,7 +51,7 @@ extension DeliveryMachine {
       let wait = notBefore.milliseconds - moment.time.milliseconds
       retries.insert(slot, due: moment.instant + .milliseconds(wait))
     } else {
-      dispatch(slot, at: moment)
+      dispatch(slot, isDue: isDue, at: moment)
     }
   }
 

@@ -30,6 +30,7 @@ extension DeliveryMachine {
       expiration: pushes[slot].subject.notification.expiration, refreshes: pushes[slot].refreshes,
       takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time)
     let decision = retryPolicy.decide(outcome.result, facts, now: moment.time, using: &random)
+    noteToken(outcome.result, decision, slot, app, at: moment)
     if case .end(let ending) = decision {
       finish(slot, ending, at: moment)
     } else if !mayWait(slot) {

@@ -54,6 +54,7 @@ extension DeliveryMachine {
       if isLost { partitions.release(partitions[place].id) }
     }
     waitingForRoom.removeAll { places.contains($0.place) }
+    notePatience(at: moment)
     let deadline = isLost ? moment.instant : moment.instant + (timeout ?? limits.revocationTimeout)
     let earlier = revocation?.partitions ?? []
     revocation = Revocation(partitions: earlier + ids, deadline: min(deadline, revocation?.deadline ?? deadline))
@@ -102,6 +103,7 @@ extension DeliveryMachine {
       partitions[place].dropHeld()
     }
     waitingForRoom = []
+    notePatience(at: moment)
   }
 
   /// Nothing is out any more: all that could settle has.

@@ -9,9 +9,17 @@ extension DeliveryMachine {
   }
 
   /// - Parameter app: whose cap it waits for; `nil`: that of all together.
-  mutating func waitForRoom(_ place: Int, _ app: AppIndex?) {
+  mutating func waitForRoom(_ place: Int, _ app: AppIndex?, at moment: Moment) {
     partitions[place].heldUntil = nil
     waitingForRoom.append(WaitingPlace(place: place, app: app))
+    notePatience(at: moment)
+  }
+
+  /// Tells whether the intake waits for apps, and when that must be looked at again.
+  mutating func notePatience(at moment: Moment) {
+    patience.note(isWaiting: waitingForRoom.contains { $0.app != nil }, now: moment.instant)
+    let isOver = patience.isOver(now: moment.instant)
+    roomCheck = moment.instant + (isOver ? IntakePatience.most : patience.left(now: moment.instant))
   }
 
   /// Takes up held records, up to the first one that must be held longer.
@@ -35,30 +43,33 @@ extension DeliveryMachine {
         waitingForRoom.append(item)
       }
     }
+    notePatience(at: moment)
   }
 
   /// Whether a record of the app would be taken up, or parked: not held again.
   private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
     guard let app, !apps.isRemoved(app) else { return true }
-    return inFlight(of: app) < cap(of: app) || isUnwell(app, at: moment)
+    return inFlight(of: app) < cap(of: app, at: moment) || mustPark(app, at: moment)
   }
 
   /// Whether a parked request that is not due may wait in memory: when there is plenty of room in all respects.
-  func mayWaitHere(_ app: AppIndex, _ place: Int) -> Bool {
+  func mayWaitHere(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
     partitions[place].early < limits.maxEarly && !partitions[place].isCrowded && inFlight < limits.lowWater / 2
-      && inFlightBytes < limits.lowWaterBytes / 2 && inFlight(of: app) < cap(of: app) / 2
+      && inFlightBytes < limits.lowWaterBytes / 2 && inFlight(of: app) < cap(of: app, at: moment) / 2
   }
 
   /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
   /// mark (the "dynamic threshold" of shared buffers, Choudhury and Hahne 1998). So some room is left however many apps
-  /// do not move, and the intake, once stopped, can start again. A small part of its cap an app has in any case.
+  /// do not move, and the intake, once stopped, can start again. An app that does not move may take a quarter of that
+  /// alone, so that a dozen of them leave some to the others. A small part of its cap an app has in any case.
   @inline(__always)
-  func cap(of app: AppIndex) -> Int {
+  func cap(of app: AppIndex, at moment: Moment) -> Int {
     var left = limits.lowWater - inFlight
     if inFlightBytes > 0 {
       left = min(left, (limits.lowWaterBytes - inFlightBytes) * inFlight / inFlightBytes)
     }
     let own = apps.maxInFlight(of: app) ?? limits.maxInFlightPerApp
+    if inFlight(of: app) * 4 >= left, isUnwell(app, at: moment) { left /= 4 }
     return min(own, max(left, own / 32, 1))
   }
 
@@ -66,10 +77,26 @@ extension DeliveryMachine {
   /// gaps enough and the app would make more of them that last.
   @inline(__always)
   func cannotWait(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
-    isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app) || partitions[place].isCrowded)
+    isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app, at: moment) || partitions[place].isCrowded)
   }
 
-  /// Whether an app at its cap would hold up the partitions that it shares.
+  /// Whether what an app at its cap has beyond that is parked rather than waited for: when it does not move; or when
+  /// it moves, but not briskly, the intake has waited for such apps long enough, and others would gain by being read.
+  func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
+    if isUnwell(app, at: moment) { return true }
+    let isBrisk = health[Int(app.value)].isBrisk(now: moment.instant)
+    return !isBrisk && patience.isOver(now: moment.instant) && hasOthersWithRoom(at: moment)
+  }
+
+  /// Whether some app was seen of late that uses little of its room. One at its cap does not.
+  private func hasOthersWithRoom(at moment: Moment) -> Bool {
+    health.indices.contains { index in
+      health[index].wasSeen(now: moment.instant)
+        && health[index].inFlight * 4 < cap(of: AppIndex(Int32(index)), at: moment)
+    }
+  }
+
+  /// Whether an app at its cap does not move, or hardly.
   @inline(__always)
   func isUnwell(_ app: AppIndex, at moment: Moment) -> Bool {
     health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)

@@ -67,6 +67,11 @@ package struct DeliveryMachine: Sendable {
   var random: SeededRandom
   var revocation: Revocation?
   var waitingForRoom: [WaitingPlace] = []
+  /// When those are to be looked at again, if nothing happens before.
+  var roomCheck = Instant.distantFuture
+  var patience = IntakePatience()
+  /// Device tokens that are left alone for a while.
+  var tokenPauses = TokenPauses()
   var keys: KeyOrder
   var isIntakeStopped = false
   package internal(set) var isDraining = false
@@ -144,6 +149,7 @@ package struct DeliveryMachine: Sendable {
       if let until = partitions.slots[place]?.heldUntil { next = min(next, until) }
     }
     if let revocation { next = min(next, revocation.deadline) }
+    if !waitingForRoom.isEmpty { next = min(next, roomCheck) }
     return next == .distantFuture ? nil : next
   }
 
@@ -154,7 +160,7 @@ package struct DeliveryMachine: Sendable {
     while let slot = retries.popDue(now: moment.instant) {
       guard pushes.contains(slot) else { continue }
       switch pushes[slot].state {
-      case .waiting: if pushes[slot].turn != .waiting { dispatch(slot, at: moment) }
+      case .waiting: if pushes[slot].turn != .waiting { dispatch(slot, isDue: true, at: moment) }
       case .publishing: repeatPublications(slot)
       case .free, .submitted: continue
       }

@@ -91,6 +91,72 @@ import Wire
     #expect(bench.machine.takeCommits().map(\.offset) == [16])
   }
 
+  /// One app needs a second for what it may have in flight, so that it counts neither as slow nor as brisk, and gets
+  /// twice as much as it can send; what another one has behind it must not wait for that.
+  @Test func anAppThatHardlyMovesHoldsUpTheOthersForAFiftiethOfTheTime() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    bench.assign()
+    var (offset, held): (Int64, Duration) = (0, .zero)
+    for step in 0..<2000 {
+      if bench.machine.recordRoom() > 0 {
+        if step % 10 == 0 { bench.poll(app: 0, 20, from: offset) }
+        bench.poll(app: 1, 1, from: offset + 20)
+        offset += 21
+      }
+      // A hundred a second.
+      if let oldest = bench.submitted.firstIndex(where: { $0.app == AppIndex(0) }) { bench.answer(ok, at: oldest) }
+      if bench.machine.isIntakeHeld { held = held + .milliseconds(10) }
+      while let other = bench.submitted.firstIndex(where: { $0.app == AppIndex(1) }) { bench.answer(ok, at: other) }
+      bench.acknowledge()
+      bench.pass(.milliseconds(10))
+    }
+    #expect(held <= .milliseconds(50) + .seconds(20) / 50 + .milliseconds(50), "\(held)")
+    #expect(bench.count(.deferred) > 500)
+    #expect(bench.machine.inFlight(of: AppIndex(0)) >= 90)
+    // They are not read again and again: the longer it takes, the longer they wait.
+    let waits = bench.stored.filter { $0.topic == .deferred }.compactMap { parked in
+      parked.headers.first { $0.name == OwnHeader.notBefore }.flatMap { Int64($0.value) }
+    }
+    #expect(waits.last ?? 0 >= bench.moment.time.milliseconds + 9_000)
+    #expect(waits.first ?? .max <= 1_790_000_003_000)
+  }
+
+  @Test func aBriskAppAtItsCapIsWaitedForHoweverOften() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    bench.assign()
+    var offset: Int64 = 0
+    for _ in 0..<400 {
+      if bench.machine.recordRoom() > 0 {
+        bench.poll(app: 0, 60, from: offset)
+        bench.poll(app: 1, 1, from: offset + 60)
+        offset += 61
+      }
+      for _ in 0..<10 where !bench.submitted.isEmpty { bench.answer(ok) }
+      bench.acknowledge()
+      bench.pass(.milliseconds(10))
+    }
+    #expect(bench.count(.deferred) == 0)
+    #expect(bench.count(.results) > 3500)
+  }
+
+  @Test func aDozenAppsThatDoNotMoveLeaveRoomToOneThatDoes() {
+    var bench = MachineBench(limits: MachineBench.limits(400, app: 100), apps: 13)
+    bench.assign()
+    bench.pass(.seconds(1))
+    var offset: Int64 = 0
+    for round in 0..<6 {
+      for app in 0..<12 {
+        bench.poll(app: app, round == 0 ? 1 : 10, from: offset)
+        offset += 10
+      }
+      bench.acknowledge()
+      bench.pass(.seconds(1))
+    }
+    #expect(bench.machine.recordRoom() > 0)
+    bench.poll(app: 12, 30, from: offset)
+    #expect(bench.submitted.count { $0.app == AppIndex(12) } == 30)
+  }
+
   @Test func anAppAloneWaitsForItself() {
     var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
     bench.assign()

@@ -51,6 +51,17 @@ import Wire
     return bench
   }
 
+  @Test func whatIsParkedForWantOfRoomIsBackWhenItExpires() {
+    for (extra, range) in [
+      ("", 1_790_000_006_000...1_790_000_007_250),
+      (#","expiration":1790000003"#, 1_790_000_003_000...1_790_000_003_000),
+    ] {
+      let headers = parked(extra: extra).published.first?.item.extraHeaders ?? []
+      let due = headers.first { $0.name == OwnHeader.notBefore }.flatMap { Int($0.value) }
+      #expect(due.map(range.contains) == true, "\(extra) \(due ?? 0)")
+    }
+  }
+
   @Test func whatHasExpiredIsNotParkedAgain() {
     #expect(parked(extra: "").published.map(\.item.topic) == [.deferred])
     var bench = parked(extra: #","expiration":1790000000"#)

@@ -228,6 +228,23 @@ def test_one_throttled_device_slows_no_other(world):
     assert len({seen.headers["apns-id"] for seen in posts}) == 1
 
 
+def test_what_is_for_a_throttled_device_waits(world):
+    """Three more for a device that is throttled for two seconds, among others."""
+    world.martlet().wait_ready()
+    world.server.answer(device_token(1), Answer(429, "TooManyRequests", headers=(("retry-after", "2"),)), Answer())
+    world.send([as_record(request(device_token(1)))])
+    until("it is throttled", lambda: world.server.seen_for(device_token(1)), 30)
+    time.sleep(0.3)
+    world.send([as_record(request(device_token(number))) for number in [1, 2, 1, 3, 1, 4]])
+    until("the others went on", lambda: len(world.server.seen) >= 4, 30)
+    assert len(world.server.seen_for(device_token(1))) == 1
+    records = world.results.count(7, timeout=60)
+    assert {check_result(record)["status"] for record in records} == {"delivered"}
+    posts = world.server.seen_for(device_token(1))
+    assert len(posts) == 5
+    assert posts[1].headers["apns-id"] == posts[0].headers["apns-id"]
+
+
 def test_a_server_that_is_not_trusted_gets_nothing(world):
     """Without the right authority the handshake fails: no request goes out, and no token is blamed."""
     other = world.directory / "other"
