@@ -1,93 +1,218 @@
-"""Puts one fault at a time into a copy of the sources and looks whether the checks notice.
+"""Puts deliberate faults into a copy of the sources, one switched on at a time, and looks whether the checks notice.
 
-Each fault of mutations.json is a replacement in one file. It is caught when the simulation breaks a promise (or traps),
-or, with --tests, when a unit test fails. A fault that does not apply any more, or does not compile, is an error of
-the list.
+Each fault of mutations.json stands in one file: of "old", the part between « and » (or all of it) gives way to "new".
+All of them are built at once, each behind a switch that is read from the environment, so that 50 faults cost one
+build: an expression becomes `(Fault.isOn(7) ? (new) : (old))`, and with "statement" it is `if … {new} else {old}`.
+
+A fault is caught when the simulation breaks a promise, traps or does not end; else when a unit test fails. First of all
+the same copy must pass with no fault switched on. A fault that finds no place any more, or does not compile, is an
+error of the list.
 """
 
 import argparse
+import concurrent.futures
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SWITCH = "MARTLET_FAULT"
+SWITCHES = """import Glibc
+
+/// Which deliberate fault is switched on.
+package enum Fault {
+  private static let active = unsafe getenv("MARTLET_FAULT").flatMap { unsafe Int(String(cString: $0)) } ?? -1
+  package static func isOn(_ number: Int) -> Bool { number == active }
+}
+"""
+# The modules that may have faults, what plays them, and their unit tests.
+TARGETS = """let package = Package(
+  name: "martlet",
+  targets: [
+    library("Wire"),
+    library("APNs", ["Wire"]),
+    library("Delivery", ["APNs", "Wire"]),
+    .target(
+      name: "Simulation", dependencies: ["Delivery", "APNs", "Wire"], path: "Tests/Simulation", swiftSettings: rules),
+    .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulate", swiftSettings: rules),
+    .testTarget(name: "APNsTests", dependencies: ["APNs", "Wire"], swiftSettings: rules),
+    .testTarget(name: "DeliveryTests", dependencies: ["Delivery", "APNs", "Wire"], swiftSettings: rules),
+  ]
+)
+"""
 
 
-def run(copy: Path, *command: str, limit: float = 900) -> tuple[int, str]:
+@dataclass
+class Verdict:
+    """What became of one fault."""
+
+    by: str
+    what: str
+    seconds: float
+
+
+def run(copy: Path, *command: str, fault: int = -1, limit: float = 3600) -> tuple[int, str]:
     """Runs a command in the copy; 124 where it took too long (a fault may well make something run for ever)."""
+    environment = os.environ | {SWITCH: str(fault)}
     try:
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=limit, check=False)
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=limit, check=False
+        )
     except subprocess.TimeoutExpired:
         return 124, "it does not end"
     return done.returncode, done.stdout + done.stderr
 
 
-def simulate(copy: Path, minutes: float) -> str | None:
+def source(root: Path, mutation: dict[str, str]) -> Path:
+    """The file that the fault stands in."""
+    return root / "Sources" / mutation.get("module", "Delivery") / mutation["file"]
+
+
+def place(mutation: dict[str, str], text: str) -> tuple[int, int]:
+    """Where the fault stands in its file."""
+    before, _, rest = mutation["old"].rpartition("«")
+    part, _, after = rest.partition("»")
+    whole = before + part + after
+    if text.count(whole) != 1:
+        sys.exit(f"{mutation['name']}: {mutation['file']} has {text.count(whole)} places of {whole!r}")
+    start = text.index(whole) + len(before)
+    return start, start + len(part)
+
+
+def switch(number: int, mutation: dict[str, str], old: str) -> str:
+    """The text with the fault behind its switch."""
+    if mutation.get("statement"):
+        return f"if Fault.isOn({number}) {{ {mutation['new']} }} else {{ {old} }}"
+    return f"(Fault.isOn({number}) ? ({mutation['new']}) : ({old}))"
+
+
+def put_in(copy: Path, mutations: list[dict[str, str]]) -> None:
+    """Puts all faults into the copy."""
+    places: dict[Path, dict[tuple[int, int], list[int]]] = {}
+    for number, mutation in enumerate(mutations):
+        path = source(copy, mutation)
+        places.setdefault(path, {}).setdefault(place(mutation, path.read_text()), []).append(number)
+    for path, faults in places.items():
+        text = path.read_text()
+        end = len(text)
+        for (start, stop), numbers in sorted(faults.items(), reverse=True):
+            if stop > end:
+                sys.exit(f"{mutations[numbers[0]]['name']}: overlaps with another fault of {path.name}")
+            code = text[start:stop]
+            for number in numbers:
+                code = switch(number, mutations[number], code)
+            text, end = text[:start] + code + text[stop:], start
+        if "import Wire" not in text:
+            text = "import Wire\n\n" + text
+        path.write_text(text)
+    (copy / "Sources/Wire/Fault.swift").write_text(SWITCHES)
+    manifest = copy / "Package.swift"
+    manifest.write_text(manifest.read_text().partition("let package =")[0] + TARGETS)
+    # The support of the tests brings sockets and TLS along, which no fault is about.
+    for test in [*copy.glob("Tests/APNsTests/**/*.swift"), *copy.glob("Tests/DeliveryTests/**/*.swift")]:
+        if "import TestSupport" in test.read_text():
+            test.unlink()
+
+
+def build(copy: Path, *command: str) -> None:
+    """Builds something of the copy, or ends."""
+    since = time.monotonic()
+    status, output = run(copy, "swift", "build", *command)
+    if status != 0:
+        sys.exit(f"does not compile:\n{output[-5000:]}")
+    print(f"built in {time.monotonic() - since:.0f} s: {' '.join(command)}", flush=True)
+
+
+def simulate(copy: Path, fault: int, minutes: float) -> str | None:
     """What the simulation found, or None."""
     status, output = run(
-        copy, ".build/release/simulate", "--first-failure", "--minutes", str(minutes), limit=minutes * 60 + 30
+        copy,
+        *(".build/release/simulate", "--first-failure", "--jobs", "1", "--minutes", str(minutes)),
+        fault=fault,
+        limit=minutes * 60 + 60,
     )
     if status == 0:
         return None
-    lines = [line for line in output.splitlines() if line.startswith("seed ")]
-    return lines[0] if lines else f"exit {status}"
+    found = [line for line in output.splitlines() if line.startswith("seed ")]
+    return found[0] if found else "it does not end" if status == 124 else f"it traps ({status})"
 
 
-def unit_tests(copy: Path) -> str | None:
+def unit_tests(copy: Path, fault: int) -> str | None:
     """The first unit test that failed, or None."""
-    status, output = run(copy, "swift", "build", "--build-tests")
-    if status != 0:
-        sys.exit(f"the unit tests do not compile:\n{output[-3000:]}")
-    status, output = run(copy, "swift", "test", "--skip-build", "--filter", "DeliveryTests|APNsTests", limit=300)
+    status, output = run(copy, "swift", "test", "--skip-build", "--disable-xctest", fault=fault, limit=300)
     if status == 0:
         return None
-    failed = [line for line in output.splitlines() if line.startswith("✘ Test ")]
-    return failed[0] if failed else f"exit {status}"
+    failed = re.search(r"^✘ Test (\S+) (?:recorded|failed|with)", output, re.MULTILINE)
+    return failed[1] if failed else "they do not end" if status == 124 else f"they trap ({status})"
 
 
-def apply(copy: Path, mutation: dict[str, str]) -> tuple[Path, str]:
-    """Puts the fault in; returns the file and its text before."""
-    path = copy / "Sources" / mutation.get("module", "Delivery") / mutation["file"]
-    text = path.read_text()
-    if text.count(mutation["old"]) != 1:
-        sys.exit(f"{mutation['name']}: {path.name} has {text.count(mutation['old'])} places of {mutation['old']!r}")
-    path.write_text(text.replace(mutation["old"], mutation["new"]))
-    return path, text
+def judge(copy: Path, mutations: list[dict[str, str]], options: argparse.Namespace) -> list[Verdict | None]:
+    """What the checks say of each fault: the simulation of several at a time, the unit tests one after the other."""
+
+    def timed(check, *arguments, by: str) -> Verdict | None:
+        since = time.monotonic()
+        found = check(copy, *arguments)
+        return Verdict(by, found, time.monotonic() - since) if found else None
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        numbers = range(len(mutations))
+        verdicts = list(pool.map(lambda n: timed(simulate, n, options.minutes, by="simulation"), numbers))
+    missed = [number for number, verdict in enumerate(verdicts) if verdict is None]
+    if missed and not options.simulation_only:
+        build(copy, "--build-tests")
+        if found := unit_tests(copy, -1):
+            sys.exit(f"the unit tests fail with no fault switched on: {found}")
+        for number in missed:
+            verdicts[number] = timed(unit_tests, number, by="unit test")
+    return verdicts
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=0.25, help="how long the simulation looks for each fault")
-    parser.add_argument("--tests", action="store_true", help="run the unit tests too, where the simulation saw nothing")
+    parser.add_argument("--minutes", type=float, default=0.5, help="how long the simulation looks for each fault")
+    parser.add_argument("--jobs", type=int, default=2, help="how many faults are looked for at a time")
+    parser.add_argument("--simulation-only", action="store_true", help="do not ask the unit tests")
+    parser.add_argument("--check", action="store_true", help="only look whether each fault finds its place")
     parser.add_argument("--only", help="faults whose name matches this regular expression")
+    parser.add_argument("--copy", type=Path, help="where the copy is made, and kept for the next time")
     options = parser.parse_args()
     mutations = json.loads((Path(__file__).parent / "mutations.json").read_text())
     if options.only:
         mutations = [mutation for mutation in mutations if re.search(options.only, mutation["name"])]
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="mutate-") as directory:
-        copy = Path(directory) / "copy"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".build", ".git", ".venv"), symlinks=True)
+    if options.check:
         for mutation in mutations:
-            path, before = apply(copy, mutation)
-            status, output = run(copy, "swift", "build", "-c", "release", "--product", "simulate")
-            if status != 0:
-                sys.exit(f"{mutation['name']}: does not compile:\n{output[-3000:]}")
-            since = time.monotonic()
-            found = simulate(copy, options.minutes)
-            by = "simulation"
-            if found is None and options.tests:
-                found, by = unit_tests(copy), "unit tests"
-            path.write_text(before)
-            missed += found is None
-            verdict = f"caught by {by} in {time.monotonic() - since:.1f} s: {found}" if found else "NOT CAUGHT"
-            print(f"{mutation['name']}: {verdict}", flush=True)
-    print(f"{len(mutations)} faults, {missed} not caught")
+            place(mutation, source(ROOT, mutation).read_text())
+        print(f"{len(mutations)} faults have their place")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="mutate-") as directory:
+        copy = options.copy or Path(directory) / "copy"
+        for part in ["Sources", "Tests"]:
+            shutil.rmtree(copy / part, ignore_errors=True)
+            shutil.copytree(ROOT / part, copy / part)
+        shutil.copy(ROOT / "Package.swift", copy)
+        put_in(copy, mutations)
+        build(copy, "-c", "release", "--product", "simulate")
+        if found := simulate(copy, -1, options.minutes):
+            sys.exit(f"the simulation fails with no fault switched on: {found}")
+        verdicts = judge(copy, mutations, options)
+    print("| fault | caught by | what it says | after |\n|---|---|---|---|")
+    for mutation, verdict in zip(mutations, verdicts, strict=True):
+        row = f"{verdict.by} | {verdict.what} | {verdict.seconds:.1f} s" if verdict else "**nothing** | |"
+        print(f"| {mutation['name']} | {row} |")
+    missed = sum(verdict is None for verdict in verdicts)
+    by_simulation = sum(verdict is not None and verdict.by == "simulation" for verdict in verdicts)
+    caught = len(verdicts) - missed
+    print(
+        f"{len(verdicts)} faults: {by_simulation} caught by the simulation, {caught - by_simulation} by unit tests, "
+        f"{missed} not caught"
+    )
     return 1 if missed else 0
 
 

@@ -12,6 +12,8 @@ struct LogRecord {
   var attempts: Int
   /// When a parked request is due.
   var notBefore = UnixTime(milliseconds: 0)
+  /// How often its partition had been cut short when it was written.
+  var cuts: Int
 }
 
 /// One partition that the replicas read.
@@ -19,6 +21,12 @@ struct PartitionLog {
   var records: [LogRecord] = []
   var nextOffset: Int64 = 0
   var committed: (offset: Int64, metadata: String)?
+  /// How often the log was cut short: a truncation after an election, or a topic made anew.
+  var cuts = 0
+  /// The cuts that whoever committed knew of.
+  var committedCuts = 0
+  /// Nobody can fetch before.
+  var leaderlessUntil = Instant(nanoseconds: 0)
   /// Records before this place are known to be settled.
   var verified = 0
 
@@ -40,22 +48,25 @@ final class Broker {
   static let deferred: UInt32 = 1
   static let topics = ["push.requests", "push.deferred"]
 
-  private let world: World
+  let world: World
   let oracle: Oracle
   private(set) var logs: [PartitionID: PartitionLog] = [:]
-  let partitions: [PartitionID]
+  private(set) var partitions: [PartitionID]
+  private(set) var requestPartitions: Int
   private let deferredPartitions: [PartitionID]
   private var order: UInt64 = 0
   /// When the last parked request will be stored, and when somebody will be told.
   private var lastParked = Instant(nanoseconds: 0)
   private var lastTold = Instant(nanoseconds: 0)
   private var delivered: Set<UInt64> = []
+  private var awayUntil = Instant(nanoseconds: 0)
   /// Called when a partition has something new.
   var appended: (PartitionID) -> Void = { _ in }
 
   init(world: World, oracle: Oracle, partitions: Int, deferredPartitions: Int) {
     self.world = world
     self.oracle = oracle
+    requestPartitions = partitions
     self.deferredPartitions = (0..<deferredPartitions).map { PartitionID(topic: Self.deferred, partition: Int32($0)) }
     self.partitions =
       (0..<partitions).map { PartitionID(topic: Self.requests, partition: Int32($0)) } + self.deferredPartitions
@@ -63,6 +74,39 @@ final class Broker {
   }
 
   func log(_ id: PartitionID) -> PartitionLog { logs[id] ?? PartitionLog() }
+
+  // MARK: Trouble
+
+  /// How long no broker can be reached yet.
+  var awayFor: Duration { max(.zero, awayUntil - world.now) }
+
+  func goAway(for duration: Duration) {
+    world.note("the brokers are away for \(duration)")
+    awayUntil = min(world.now + duration, world.faultsEnd)
+    world.after(awayFor) { for id in self.partitions { self.appended(id) } }
+  }
+
+  func canFetch(_ id: PartitionID) -> Bool { world.now >= max(awayUntil, log(id).leaderlessUntil) }
+
+  /// The topic of requests grows.
+  func addPartition() {
+    let id = PartitionID(topic: Self.requests, partition: Int32(requestPartitions))
+    logs[id] = PartitionLog()
+    partitions.append(id)
+    requestPartitions += 1
+  }
+
+  func shorten(_ id: PartitionID, to offset: Int64, leaderlessUntil: Instant) {
+    let place = log(id).place(of: offset)
+    let verified = min(log(id).verified, place)
+    logs[id]?.records.removeSubrange(place...)
+    logs[id]?.nextOffset = offset
+    logs[id]?.cuts += 1
+    logs[id]?.verified = verified
+    logs[id]?.leaderlessUntil = leaderlessUntil
+  }
+
+  func forgetCommitted(_ id: PartitionID) { logs[id]?.committed = nil }
 
   // MARK: Appending
 
@@ -73,12 +117,13 @@ final class Broker {
   }
 
   func append(_ id: PartitionID, _ body: RecordBody, items: [Int], attempts: Int = 0, notBefore: Int64 = 0) {
-    let offset = log(id).nextOffset
+    let (offset, cuts) = (log(id).nextOffset, log(id).cuts)
     order += 1
     let record = Record(source: id, offset: offset, timestamp: world.time, body: body)
     logs[id]?.records.append(
       LogRecord(
-        record: record, items: items, order: order, attempts: attempts, notBefore: UnixTime(milliseconds: notBefore)))
+        record: record, items: items, order: order, attempts: attempts, notBefore: UnixTime(milliseconds: notBefore),
+        cuts: cuts))
     logs[id]?.nextOffset = offset + 1
     appended(id)
   }
@@ -92,6 +137,7 @@ final class Broker {
   func produce(_ publication: ProducedRecord, report: @escaping (Receipt.Outcome) -> Void) {
     let item = oracle[publication.item]
     var delay = world.between(.milliseconds(1), .milliseconds(20))
+    let away = awayFor
     if world.strikes(.produceSlow) { delay = world.between(.seconds(1), .seconds(8)) }
     if item.isNeverStorable || (item.isTooLarge && publication.isFull) {
       world.after(delay) { report(.refused("too large")) }
@@ -102,7 +148,8 @@ final class Broker {
       return
     }
     let isAmbiguous = world.strikes(.produceAckLost)
-    var storing = delay / 2
+    var storing = delay / 2 + away
+    delay += away
     if publication.topic == .deferred {
       // The producer is idempotent: what it sends to one partition is stored in order.
       lastParked = max(lastParked, world.now + storing)
@@ -129,13 +176,17 @@ final class Broker {
 
   // MARK: Offsets
 
-  func commit(_ commit: OffsetCommit) {
+  /// - Parameter cuts: those that whoever commits knows of.
+  func commit(_ commit: OffsetCommit, cuts: Int) {
     logs[commit.partition]?.committed = (commit.offset, commit.metadata)
+    logs[commit.partition]?.committedCuts = cuts
     world.note("committed \(commit.partition) \(commit.offset) \(commit.metadata)")
   }
 
   /// No commit may pass what is not settled, nor call it settled.
-  func verify(_ commit: OffsetCommit) {
+  ///
+  /// - Parameter isStale: what the metadata of an earlier commit names there, and a record that was written later has.
+  func verify(_ commit: OffsetCommit, isStale: (LogRecord) -> Bool) {
     let end = log(commit.partition).place(of: commit.offset)
     var place = log(commit.partition).verified
     while place < end {
@@ -147,7 +198,9 @@ final class Broker {
     let named = LedgerCodec.decode(commit.metadata, commitPoint: commit.offset)
     for batch in named.batches {
       let place = log(commit.partition).place(of: batch.offset)
-      guard place < log(commit.partition).records.count else { continue }
+      guard place < log(commit.partition).records.count, !isStale(log(commit.partition).records[place]) else {
+        continue
+      }
       verifySettled(commit.partition, place, "is named as settled in a batch by a commit", batch.items)
     }
     for range in named.records {
@@ -155,7 +208,9 @@ final class Broker {
       while place < log(commit.partition).records.count,
         log(commit.partition).records[place].record.offset < range.upperBound
       {
-        verifySettled(commit.partition, place, "is named as settled by a commit of \(commit.offset)")
+        if !isStale(log(commit.partition).records[place]) {
+          verifySettled(commit.partition, place, "is named as settled by a commit of \(commit.offset)")
+        }
         place += 1
       }
     }
@@ -172,7 +227,8 @@ final class Broker {
   /// An item of a record is settled when its result is acknowledged, or a later record on the deferred topic that
   /// stands for it.
   func isSettled(_ item: Int, _ record: LogRecord) -> Bool {
-    oracle[item].isSettled || oracle[item].isUnstorableForGood || oracle[item].lastParkAcknowledged > record.order
+    oracle[item].isSettled || oracle[item].isUnstorableForGood || oracle[item].isLost
+      || oracle[item].lastParkAcknowledged > record.order
   }
 
   /// Whether all that was ever appended is committed.

@@ -42,6 +42,7 @@ final class Crew {
   /// From time to time a replica crashes, is replaced, is thrown out, or partitions move.
   func makeTrouble() {
     guard !world.isCalm else { return }
+    troubleKafka()
     if let victim = running.randomElement(using: &world.random) {
       if world.strikes(.crash) {
         victim.crash()
@@ -59,6 +60,21 @@ final class Crew {
       }
     }
     world.after(world.between(.milliseconds(50), .seconds(1))) { self.makeTrouble() }
+  }
+
+  private func troubleKafka() {
+    if world.strikes(.truncation) { broker.truncate() }
+    if world.strikes(.topicRemade) {
+      broker.remake()
+      group.rebalance()
+    }
+    if world.strikes(.partitionsAdded), broker.requestPartitions < 8 {
+      broker.addPartition()
+      group.rebalance()
+    }
+    if world.strikes(.brokersAway), broker.awayFor == .zero {
+      broker.goAway(for: world.between(.milliseconds(500), .seconds(20)))
+    }
   }
 
   /// An app is renewed, or goes and comes back.
@@ -93,6 +109,8 @@ final class Crew {
     for replica in running {
       for (id, assigned) in replica.owned {
         world.check(!assigned.isPaused, "\(replica.name) has \(id) paused though all is settled")
+        world.check(
+          !assigned.awaitsRewind, "\(replica.name) did not say that the offsets of \(id) began again")
       }
     }
   }

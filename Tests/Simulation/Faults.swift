@@ -4,7 +4,7 @@ import Wire
 package enum Fault: String, CaseIterable, Sendable {
   case produceSlow, produceLost, produceAckLost, tooLarge, neverStorable, queueFull
   case commitLost, commitAnswerLost, commitSlow, damagedMetadata, rebalance, sessionLost
-  case offsetReset
+  case offsetReset, truncation, topicRemade, partitionsAdded, brokersAway
   case crash, restart, reload
   case badRecords, offsetGaps, batches, expirations
   case refused, handshake, blackHole, silent, throttled, serverErrors, badCredentials, slowAnswers
@@ -22,7 +22,8 @@ package enum Fault: String, CaseIterable, Sendable {
   package var kind: Kind {
     switch self {
     case .produceSlow, .produceLost, .produceAckLost, .tooLarge, .neverStorable, .queueFull: .producing
-    case .commitLost, .commitAnswerLost, .commitSlow, .damagedMetadata, .rebalance, .sessionLost, .offsetReset:
+    case .commitLost, .commitAnswerLost, .commitSlow, .damagedMetadata, .rebalance, .sessionLost, .offsetReset,
+      .truncation, .topicRemade, .partitionsAdded, .brokersAway:
       .group
     case .crash, .restart, .reload: .replicas
     case .badRecords, .offsetGaps, .batches, .expirations: .requests
@@ -57,7 +58,8 @@ struct FaultPlan: Sendable {
     case .damagedMetadata: 0.3
     case .rebalance: 0.15
     case .sessionLost, .crash, .restart, .reload: 0.05
-    case .offsetReset: 0.01
+    case .offsetReset, .topicRemade: 0.01
+    case .truncation, .partitionsAdded, .brokersAway: 0.03
     case .badRecords, .offsetGaps, .batches, .expirations: 0.15
     // A mood that the server of a sick app may come into.
     case .refused, .handshake, .blackHole, .silent, .throttled, .serverErrors, .badCredentials, .slowAnswers: 0.5
@@ -103,7 +105,7 @@ struct Scenario {
 
   private static let repeating: [Fault] = [
     .crash, .restart, .sessionLost, .offsetReset, .rebalance, .damagedMetadata, .commitLost, .commitAnswerLost,
-    .produceLost, .produceAckLost, .tooLarge, .neverStorable, .batches,
+    .produceLost, .produceAckLost, .tooLarge, .neverStorable, .batches, .truncation, .topicRemade, .partitionsAdded,
   ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {

@@ -41,7 +41,7 @@ final class Group {
   }
 
   func crashed(_ replica: Replica) {
-    world.after(world.between(.seconds(1), .seconds(6))) { [self] in
+    world.after(broker.awayFor + world.between(.seconds(1), .seconds(6))) { [self] in
       members.removeAll { $0 === replica }
       takeAway(replica)
       rebalance()
@@ -50,7 +50,9 @@ final class Group {
 
   /// The group throws a live member out; its partitions are others' from now on, and it hears of that later.
   func loseSession(_ replica: Replica) {
-    guard members.contains(where: { $0 === replica }), !waiting.contains(where: { $0 === replica }) else { return }
+    guard broker.awayFor == .zero, members.contains(where: { $0 === replica }),
+      !waiting.contains(where: { $0 === replica })
+    else { return }
     let lost = owned(by: replica)
     members.removeAll { $0 === replica }
     takeAway(replica)
@@ -71,6 +73,10 @@ final class Group {
   // MARK: Rebalances
 
   func rebalance() {
+    guard broker.awayFor == .zero else {
+      world.after(broker.awayFor) { self.rebalance() }
+      return
+    }
     guard !isRebalancing else {
       mustRebalanceAgain = true
       return
@@ -112,7 +118,7 @@ final class Group {
   private func finishIfReady() {
     guard isRebalancing, waiting.isEmpty else { return }
     isRebalancing = false
-    world.after(.milliseconds(30)) { [self] in
+    world.after(broker.awayFor + .milliseconds(30)) { [self] in
       guard !isRebalancing else { return }
       let targets = deal()
       for member in members {

@@ -25,6 +25,8 @@ final class Oracle {
     var hasEnded = false
     /// Its app was removed from the configuration at some time.
     var isOrphan = false
+    /// Kafka lost the record that stood for it, or gave its offset to others: nobody can owe it an answer.
+    var isLost = false
     /// How often a machine took up a record that stands for it.
     var deliveries = 0
     /// A machine took up a record that another one had taken up before.
@@ -46,7 +48,7 @@ final class Oracle {
     var isUnrepeated: Bool { !isRepeated && ambiguous == 0 }
 
     var isFinished: Bool {
-      isUnstorableForGood || ((!needsResult || results > 0) && (!needsDeadLetter || deadLetters > 0))
+      isUnstorableForGood || isLost || ((!needsResult || results > 0) && (!needsDeadLetter || deadLetters > 0))
         || (isOrphan && deadLetters > 0)
     }
     /// When the last park that was acknowledged was stored, by the log's own order.
@@ -55,7 +57,8 @@ final class Oracle {
 
   private let world: World
   private(set) var items: [Item] = []
-  private var places: [Source: Int] = [:]
+  /// A topic that was cut short or made anew gives the same offsets again.
+  private var places: [Source: [Int]] = [:]
   /// Items by partition and key, in order.
   private var lines: [Line: [Int]] = [:]
   private var removedApps: Set<Int> = []
@@ -76,7 +79,7 @@ final class Oracle {
   /// - Returns: the item's number; its device token is made from it.
   func add(_ item: Item) -> Int {
     items.append(item)
-    places[item.source] = items.count - 1
+    places[item.source, default: []].append(items.count - 1)
     items[items.count - 1].isOrphan = removedApps.contains(item.app)
     if let key = item.key {
       lines[Line(partition: item.source.partition, key: key), default: []].append(items.count - 1)
@@ -85,7 +88,26 @@ final class Oracle {
     return items.count - 1
   }
 
-  func find(_ source: Source) -> Int? { places[source] }
+  /// - Parameters:
+  ///   - requestedAt: when its record was written, where that is said; it tells those apart that had the same place.
+  ///   - isKnown: what the one who asks may speak of.
+  func find(_ source: Source, requestedAt: Int64?, isKnown: (Int) -> Bool) -> Int? {
+    guard let candidates = places[source] else { return nil }
+    guard candidates.count > 1 else { return candidates[0] }
+    if let requestedAt {
+      return candidates.last { World.time(at: items[$0].createdAt).milliseconds == requestedAt }
+    }
+    return candidates.last(where: isKnown) ?? candidates.last
+  }
+
+  /// The record that stands for it is gone from Kafka, or will never be read.
+  ///
+  /// - Parameter order: of that record; one that was parked after it stands for the item in its place.
+  func lost(_ item: Int, order: UInt64) {
+    guard items[item].lastParkAcknowledged <= order, !items[item].isFinished else { return }
+    items[item].isLost = true
+    finished(item, false)
+  }
 
   /// The app is removed from the configuration: what it was asked for may end as invalid from now on.
   func removed(_ app: Int) {
@@ -173,7 +195,7 @@ final class Oracle {
 
   /// What must be true of each item when all is over.
   func checkEnd() {
-    for (index, item) in items.enumerated() where !item.isUnstorableForGood {
+    for (index, item) in items.enumerated() where !item.isUnstorableForGood && !item.isLost {
       var text: String { "item \(index) (\(item.source))" }
       if item.needsResult {
         world.check(item.results > 0 || (item.isOrphan && item.deadLetters > 0), "\(text) has no result")

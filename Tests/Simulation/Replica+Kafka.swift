@@ -42,11 +42,14 @@ extension Replica {
   }
 
   var hasRecords: Bool {
-    owned.contains { id, assigned in !assigned.isPaused && broker.log(id).nextOffset > assigned.position }
+    owned.contains { id, assigned in
+      !assigned.isPaused && broker.canFetch(id) && broker.log(id).nextOffset > assigned.position
+    }
   }
 
   /// Polls while there is room, and one word of the group in any case.
   func poll(_ moment: Moment) {
+    noticeCuts()
     let room = backlog.isEmpty ? min(machine.recordRoom(), settings.pollLimit) : 0
     let records = fetch(room)
     if !records.isEmpty { machine.take(records, at: moment) }
@@ -59,14 +62,14 @@ extension Replica {
     var records: [Record] = []
     let ids = broker.partitions.filter { owned[$0] != nil }.shuffled(using: &world.random)
     for id in ids {
-      guard records.count < room, let assigned = owned[id], !assigned.isPaused else { continue }
+      guard records.count < room, let assigned = owned[id], !assigned.isPaused, broker.canFetch(id) else { continue }
       let log = broker.log(id)
       let first = log.place(of: assigned.position)
       let last = min(log.records.count, first + room - records.count)
       guard first < last else { continue }
       for place in first..<last {
         records.append(log.records[place].record)
-        deliver(log.records[place], assigned)
+        deliver(log.records[place])
       }
       owned[id]?.position = log.records[last - 1].record.offset + 1
       // What has lost its app ends at once.
@@ -79,13 +82,18 @@ extension Replica {
     return records
   }
 
-  private func deliver(_ record: LogRecord, _ assigned: Assigned) {
-    if assigned.isLeaving { return }
+  private func deliver(_ record: LogRecord) {
+    let (id, offset) = (record.record.source, record.record.offset)
+    notePolled(record)
+    guard let assigned = owned[id], !assigned.isLeaving else { return }
     let isRepeated = !broker.noteDelivery(of: record)
-    let isCovered = assigned.covered.records.contains { $0.contains(record.record.offset) }
-    let batch = assigned.covered.batches.first { $0.offset == record.record.offset }
+    let isCovered = assigned.covered.records.contains { $0.contains(offset) }
+    let batch = assigned.covered.batches.first { $0.offset == offset }
     for (index, item) in record.items.enumerated() {
-      if isCovered || (record.items.count > 1 && batch?.items.contains(index) == true) {
+      let isNamed = isCovered || (record.items.count > 1 && batch?.items.contains(index) == true)
+      // The metadata speaks of another record that had this offset: it may be skipped, and nobody can tell.
+      if isNamed, record.cuts > assigned.coveredCuts { oracle.lost(item, order: record.order) }
+      if isNamed, record.cuts <= assigned.coveredCuts, !assigned.isRewound {
         // Unless another record stands for it, which came before.
         if carriers[item] == nil { covered.insert(item) }
       } else {
@@ -130,9 +138,17 @@ extension Replica {
       let covered = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
       world.check(
         covered.isEmpty || committed?.metadata == broker.log(id).committed?.metadata, "damaged metadata is believed")
-      owned[id] = Assigned(epoch: epoch, position: committed?.offset ?? 0, covered: covered, committed: committed)
+      let log = broker.log(id)
+      let start = committed?.offset ?? 0
+      // Out of range: from the beginning. And what was written below it since, nobody will ever look for.
+      let isOutOfRange = start > log.nextOffset
+      if !isOutOfRange { broker.lose(id, before: start, newerThan: log.committedCuts) }
+      owned[id] = Assigned(
+        epoch: epoch, position: isOutOfRange ? 0 : start, start: start, covered: covered,
+        coveredCuts: log.committedCuts,
+        noticedCuts: log.cuts, bookCuts: log.cuts, committed: committed, isRewound: isOutOfRange)
       starts.append((id, committed))
-      world.note("\(name) owns \(id) from \(committed?.offset ?? 0) on")
+      world.note("\(name) owns \(id) from \(start) on")
     }
     machine.assign(starts)
   }
@@ -172,7 +188,20 @@ extension Replica {
       wake()
     }
     guard mayCommit, committer.isDue(now: moment.instant) else { return }
-    send(machine.takeCommits())
+    sendAll()
+  }
+
+  /// Commits all that has settled.
+  func sendAll() {
+    let commits = machine.takeCommits()
+    for id in broker.partitions where owned[id] != nil && group.owner(of: id) === self {
+      let commit = commits.first { $0.partition == id }
+      world.check(
+        owned[id]?.mustCommit != true || owned[id]?.isRewound == true || commit != nil,
+        "\(name) does not say again what a failed commit said of \(id)")
+      verifySaid(id, by: commit, "commits \(id)")
+    }
+    send(commits)
   }
 
   /// Also while draining. The last commit and those of released partitions are sent apart.
@@ -189,15 +218,16 @@ extension Replica {
     let ticket = committer.lastTicket
     guard !commits.isEmpty else { return ticket }
     committer.outstanding.insert(ticket)
-    var fences: [PartitionID: Int] = [:]
+    var fences: [PartitionID: Fence] = [:]
     for commit in commits {
-      broker.verify(commit)
       if let assigned = owned[commit.partition] {
-        fences[commit.partition] = assigned.epoch
+        fences[commit.partition] = Fence(epoch: assigned.epoch, cuts: assigned.bookCuts)
+        verify(commit, assigned)
         world.check(
           commit.offset >= assigned.committed?.offset ?? 0 || assigned.isRewound,
           "\(name) commits \(commit.offset) of \(commit.partition) after \(assigned.committed?.offset ?? 0)")
         owned[commit.partition]?.committed = (commit.offset, commit.metadata)
+        owned[commit.partition]?.mustCommit = false
       } else {
         world.fail("\(name) commits \(commit.partition), which is not its own")
       }
@@ -207,23 +237,27 @@ extension Replica {
   }
 
   /// Kafka's part of a commit: applied or not, heard of or not.
-  private func answer(_ commits: [OffsetCommit], _ ticket: UInt64, _ fences: [PartitionID: Int]) {
+  private func answer(_ commits: [OffsetCommit], _ ticket: UInt64, _ fences: [PartitionID: Fence]) {
     let isLost = world.strikes(.commitLost)
     let isAnswerLost = world.strikes(.commitAnswerLost)
     let delay =
       world.strikes(.commitSlow)
       ? world.between(.seconds(1), .seconds(6)) : world.between(.milliseconds(2), .milliseconds(30))
-    world.after(delay) { [self] in
+    world.after(delay + broker.awayFor) { [self] in
       var failed: [PartitionID] = []
       for commit in commits {
+        guard let fence = fences[commit.partition] else { continue }
         let isFenced =
-          group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fences[commit.partition]
-        if !isFenced && !isLost { broker.commit(commit) }
+          group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fence.epoch
+        if !isFenced && !isLost { broker.commit(commit, cuts: fence.cuts) }
         if isFenced || isLost || isAnswerLost { failed.append(commit.partition) }
       }
       guard !isDead else { return }
       committer.outstanding.remove(ticket)
-      for id in failed { machine.commitFailed(id) }
+      for id in failed {
+        machine.commitFailed(id)
+        if owned[id]?.epoch == fences[id]?.epoch { owned[id]?.mustCommit = true }
+      }
       wake()
     }
   }
@@ -250,30 +284,37 @@ extension Replica {
 
   /// What this machine knows to be stored when it gives a partition back must be in the commit that goes with it.
   private func verifyHandover(_ release: Release) {
-    let hasRoom = settings.limits.metadataBytes == LedgerCodec.maximumBytes
     for id in release.partitions {
       let isOverdue = world.now >= releaseDeadline ?? world.now
       // A book that was begun anew knows nothing of what was out or settled before.
       guard let assigned = owned[id], !assigned.isRewound else { continue }
       world.check(
         isOverdue || !isBusy(id), "\(name) gives \(id) back while something of it is out")
-      guard hasRoom, group.owner(of: id) === self else { continue }
-      var committed = assigned.committed
-      if let last = release.commits.first(where: { $0.partition == id }) { committed = (last.offset, last.metadata) }
-      let named = committed.map { LedgerCodec.decode($0.metadata, commitPoint: $0.offset) } ?? SettledOffsets()
-      let log = broker.log(id)
-      for place in log.place(of: committed?.offset ?? 0)..<log.place(of: assigned.position) {
-        let record = log.records[place]
-        // Where two records stand for one item, nobody here can tell which of them has settled.
-        guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }) else { continue }
-        let isNamed = named.records.contains { $0.contains(record.record.offset) }
-        let batch = named.batches.first { $0.offset == record.record.offset }
-        for (index, item) in record.items.enumerated() {
-          guard assigned.settled.contains(Part(offset: record.record.offset, item: item)) else { continue }
-          world.check(
-            isNamed || batch?.items.contains(index) == true,
-            "\(name) gives \(id) back and does not say that item \(item) at \(record.record.offset) is settled")
-        }
+      guard group.owner(of: id) === self else { continue }
+      verifySaid(id, by: release.commits.first { $0.partition == id }, "gives \(id) back")
+    }
+  }
+
+  /// A commit, or the one before where nothing has settled since, must say all that this machine knows to be stored: only
+  /// what settles from then on may repeat.
+  private func verifySaid(_ id: PartitionID, by commit: OffsetCommit?, _ what: String) {
+    guard settings.limits.metadataBytes == LedgerCodec.maximumBytes, let assigned = owned[id], !assigned.isRewound
+    else { return }
+    let committed = commit.map { ($0.offset, $0.metadata) } ?? assigned.committed
+    let named = committed.map { LedgerCodec.decode($0.1, commitPoint: $0.0) } ?? SettledOffsets()
+    let log = broker.log(id)
+    let end = log.place(of: assigned.position)
+    for place in min(log.place(of: committed?.0 ?? 0), end)..<end {
+      let record = log.records[place]
+      // Where two records stand for one item, nobody here can tell which of them has settled.
+      guard !record.items.isEmpty, record.items.allSatisfy({ oracle[$0].isUnrepeated }) else { continue }
+      let isNamed = named.records.contains { $0.contains(record.record.offset) }
+      let batch = named.batches.first { $0.offset == record.record.offset }
+      for (index, item) in record.items.enumerated() {
+        guard assigned.settled.contains(Part(offset: record.record.offset, item: item)) else { continue }
+        world.check(
+          isNamed || batch?.items.contains(index) == true,
+          "\(name) \(what) and does not say that item \(item) at \(record.record.offset) is settled")
       }
     }
   }

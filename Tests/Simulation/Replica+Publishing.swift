@@ -91,14 +91,16 @@ extension Replica {
     switch publication.topic {
     case .results, .invalidTokens:
       guard let value = publication.value, let read = PublishedText(arena.span.extracting(value.indices)),
-        let item = oracle.find(read.source)
+        let item = oracle.find(read.source, requestedAt: read.requestedAt, isKnown: { carriers[$0] != nil })
       else { return nil }
       if publication.topic == .results { check(read, item) }
       return record(publication, arena, item, attempts: Int(read.attempts ?? -1))
     case .deadLetters, .deferred:
-      guard let source = PublishedText.source(publication.extraHeaders), let item = oracle.find(source) else {
-        return nil
-      }
+      guard let source = PublishedText.source(publication.extraHeaders),
+        let item = oracle.find(
+          source, requestedAt: PublishedText.number(OwnHeader.requestedAt, publication.extraHeaders),
+          isKnown: { carriers[$0] != nil })
+      else { return nil }
       let attempts = PublishedText.number(OwnHeader.attempts, publication.extraHeaders) ?? -1
       return record(publication, arena, item, attempts: Int(attempts))
     }
@@ -161,6 +163,7 @@ extension Replica {
 struct PublishedText {
   var status = ""
   var attempts: Int64?
+  var requestedAt: Int64?
   var source = Source(partition: PartitionID(topic: 0, partition: 0), offset: 0)
 
   init?(_ bytes: Span<UInt8>) {
@@ -189,6 +192,9 @@ struct PublishedText {
           }
           if case .number(let range, _) = value, scanner.matches(key, "attempts") {
             attempts = JSONText.int64(of: range, in: bytes)
+          }
+          if case .number(let range, _) = value, scanner.matches(key, "requested_at") {
+            requestedAt = JSONText.int64(of: range, in: bytes)
           }
         }
       }

@@ -5,25 +5,6 @@ import Wire
 /// One process of the service: a real `DeliveryMachine`, and around it what the service's pipeline does, in the same
 /// order, over the simulated Kafka and the simulated Apple.
 final class Replica {
-  /// A partition as the consumer and the checks see it.
-  struct Assigned {
-    var epoch: Int
-    /// The next offset to poll.
-    var position: Int64
-    var isPaused = false
-    /// Revoked: what is polled of it is nobody's business.
-    var isLeaving = false
-    /// When the last of the polled records is due.
-    var notBefore = UnixTime(milliseconds: 0)
-    /// What the committed metadata named as settled when the assignment began.
-    var covered: SettledOffsets
-    var committed: (offset: Int64, metadata: String)?
-    /// It was read from an earlier offset on again: commits may go back, too.
-    var isRewound = false
-    /// Items of records whose results this machine knows to be stored.
-    var settled: Set<Part> = []
-  }
-
   /// An item of a record in a partition.
   struct Part: Hashable {
     var offset: Int64
@@ -160,6 +141,7 @@ final class Replica {
     takeReceipts(moment)
     poll(moment)
     machine.advance(to: moment)
+    learnRewinds()
     act()
     commit(moment)
     endPhase(moment)
@@ -262,12 +244,7 @@ final class Replica {
   func rewind() {
     guard let id = broker.partitions.filter({ owned[$0]?.isLeaving == false }).randomElement(using: &world.random)
     else { return }
-    world.note("\(name) reads \(id) again")
-    owned[id]?.position = 0
-    owned[id]?.covered = SettledOffsets()
-    owned[id]?.committed = nil
-    owned[id]?.isRewound = true
-    owned[id]?.notBefore = UnixTime(milliseconds: 0)
+    reset(id)
     wake()
   }
 
@@ -291,6 +268,10 @@ final class Replica {
     world.check(
       vitals.inFlight <= settings.limits.maxInFlight + spare,
       "\(name) has \(vitals.inFlight) in flight, and may have \(settings.limits.maxInFlight)")
+    // What was polled at one time for each partition may go beyond it, and no record here has more than 600 bytes.
+    world.check(
+      vitals.bytes <= settings.limits.maxInFlightBytes + broker.partitions.count * settings.pollLimit * 600,
+      "\(name) has \(vitals.bytes) bytes in flight, and may have \(settings.limits.maxInFlightBytes)")
     for app in apps.active {
       let count = vitals.inFlightOfApps[Int(app.value)]
       world.check(
@@ -345,7 +326,7 @@ final class Replica {
     case .running, .ended: break
     case .draining(let deadline):
       guard machine.isIdle && outstanding == 0 && backlog.isEmpty || moment.instant >= deadline else { return }
-      send(machine.takeCommits())
+      sendAll()
       phase = .committing(deadline: moment.instant + SimulatedCommitter.releaseTimeout)
       wake()
     case .committing(let deadline):
@@ -369,6 +350,7 @@ extension DeliveryMachine {
   /// What the checks after each turn ask.
   struct Vitals {
     var inFlight: Int
+    var bytes: Int
     var inFlightOfApps: [Int]
     var paused: [PartitionID]
     var room: Int
@@ -377,7 +359,8 @@ extension DeliveryMachine {
   /// Reads them in place: a method that does not mutate, called on a class's property, would have the machine copied.
   mutating func vitals() -> Vitals {
     Vitals(
-      inFlight: inFlight, inFlightOfApps: (0..<apps.count).map { inFlight(of: AppIndex(Int32($0))) },
+      inFlight: inFlight, bytes: inFlightBytes,
+      inFlightOfApps: (0..<apps.count).map { inFlight(of: AppIndex(Int32($0))) },
       paused: assignedPartitions.filter { isPaused($0) }, room: recordRoom())
   }
 }

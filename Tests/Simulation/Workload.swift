@@ -34,7 +34,7 @@ final class Workload {
 
   private func sendOne() {
     let partition = PartitionID(
-      topic: Broker.requests, partition: Int32(world.random.uniform(below: scenario.partitions)))
+      topic: Broker.requests, partition: Int32(world.random.uniform(below: broker.requestPartitions)))
     let source = Source(partition: partition, offset: broker.nextOffset(partition))
     if world.strikes(.badRecords) {
       sendBad(source)

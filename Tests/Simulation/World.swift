@@ -34,7 +34,10 @@ final class World {
   }
 
   var moment: Moment { Moment(instant: now, time: time) }
-  var time: UnixTime { UnixTime(milliseconds: Self.epoch + now.nanoseconds / 1_000_000) }
+  var time: UnixTime { Self.time(at: now) }
+  static func time(at instant: Instant) -> UnixTime {
+    UnixTime(milliseconds: epoch + instant.nanoseconds / 1_000_000)
+  }
   var isCalm: Bool { now >= faultsEnd }
   var eventCount: UInt64 { inserted }
   var story: [String] { journal }

@@ -1,0 +1,107 @@
+import Delivery
+import Wire
+
+/// What a commit is made with: the assignment, which Kafka fences, and the cuts of the log that its book knows of.
+struct Fence {
+  var epoch: Int
+  var cuts: Int
+}
+
+// Logs that are cut short, topics that are made anew: a consumer whose position is gone begins at the start of the log,
+// and the machine must find that out by itself. Where the log has grown past the position before anybody looks, what lies
+// below is never read; nobody can tell, and nothing but that is excused here.
+extension Replica {
+  /// A partition as the consumer and the checks see it.
+  struct Assigned {
+    var epoch: Int
+    /// The next offset to poll.
+    var position: Int64
+    var isPaused = false
+    /// Revoked: what is polled of it is nobody's business.
+    var isLeaving = false
+    /// When the last of the polled records is due.
+    var notBefore = UnixTime(milliseconds: 0)
+    /// Where it was to begin.
+    var start: Int64
+    /// What the committed metadata named as settled when the assignment began, and the cuts of the log that whoever
+    /// committed it knew of.
+    var covered: SettledOffsets
+    var coveredCuts: Int
+    /// The cuts that the consumer has seen, and those that the machine's book is in line with.
+    var noticedCuts: Int
+    var bookCuts: Int
+    /// What was polled at each offset.
+    var polled: [Int64: UInt64] = [:]
+    /// How often the consumer began anew without the machine having said so.
+    var pendingResets = 0
+    /// Another record came with an offset that was polled before: the machine has to say so.
+    var awaitsRewind = false
+    /// The last commit failed: the next one must say it again.
+    var mustCommit = false
+    var committed: (offset: Int64, metadata: String)?
+    /// It was read from an earlier offset on again: commits may go back, too.
+    var isRewound = false
+    /// Items of records whose results this machine knows to be stored.
+    var settled: Set<Part> = []
+  }
+
+  /// The consumer looks at the logs again.
+  func noticeCuts() {
+    for id in broker.partitions {
+      guard let assigned = owned[id], !assigned.isPaused, broker.canFetch(id) else { continue }
+      let log = broker.log(id)
+      guard log.cuts > assigned.noticedCuts else { continue }
+      owned[id]?.noticedCuts = log.cuts
+      if assigned.position > log.nextOffset {
+        reset(id)
+        if assigned.polled.isEmpty { owned[id]?.bookCuts = log.cuts }
+      } else {
+        broker.lose(id, before: assigned.position, newerThan: assigned.noticedCuts)
+        if assigned.bookCuts == assigned.noticedCuts { owned[id]?.bookCuts = log.cuts }
+      }
+    }
+  }
+
+  /// The consumer begins a partition again from its start.
+  func reset(_ id: PartitionID) {
+    world.note("\(name) reads \(id) again")
+    owned[id]?.position = 0
+    owned[id]?.committed = nil
+    owned[id]?.isRewound = true
+    owned[id]?.notBefore = UnixTime(milliseconds: 0)
+    if owned[id]?.polled.isEmpty == false { owned[id]?.pendingResets += 1 }
+  }
+
+  /// What is known of an offset when it is polled.
+  func notePolled(_ record: LogRecord) {
+    let (id, offset) = (record.record.source, record.record.offset)
+    guard let assigned = owned[id] else { return }
+    let isOther = assigned.polled[offset].map { $0 != record.order } ?? false
+    if isOther, assigned.pendingResets == 1, !assigned.isLeaving { owned[id]?.awaitsRewind = true }
+    // The machine sees that the metadata speaks of other records.
+    if isOther || (assigned.polled.isEmpty && offset < assigned.start) { owned[id]?.covered = SettledOffsets() }
+    owned[id]?.polled[offset] = record.order
+  }
+
+  /// The machine says that a partition's offsets began again: from now on its book is about what stands there now.
+  func learnRewinds() {
+    for case .rewound(let id, _) in machine.events {
+      guard let assigned = owned[id] else { continue }
+      world.note("\(name) says that \(id) began again")
+      owned[id]?.awaitsRewind = false
+      // With two resets that it had not told of, it may have spoken of the first one.
+      if assigned.pendingResets == 1 { owned[id]?.bookCuts = assigned.noticedCuts }
+      owned[id]?.pendingResets = assigned.pendingResets == 1 ? 0 : .max / 2
+    }
+  }
+
+  /// No commit may pass what is not settled, but for one that is made before its machine could know of a cut.
+  func verify(_ commit: OffsetCommit, _ assigned: Assigned) {
+    guard assigned.bookCuts == broker.log(commit.partition).cuts else { return }
+    broker.verify(commit) { record in
+      record.cuts > assigned.coveredCuts
+        && (assigned.covered.records.contains { $0.contains(record.record.offset) }
+          || assigned.covered.batches.contains { $0.offset == record.record.offset })
+    }
+  }
+}
