@@ -27,7 +27,8 @@ extension DeliveryMachine {
     if !freed.isEmpty {
       retries.bringForward(to: moment.instant) { slot in
         guard pushes.contains(slot), let app = pushes[slot].subject.app else { return false }
-        return freed.contains(app)
+        // What was parked until some time waits for it, whatever the credentials.
+        return freed.contains(app) && pushes[slot].notBefore ?? moment.time <= moment.time
       }
     }
     endWaitingOfRemovedApps(at: moment)

@@ -134,6 +134,21 @@ import Wire
     #expect(bench.machine.takeCommits().map(\.offset) == [3])
   }
 
+  @Test func newCredentialsDoNotHurryWhatWasParkedUntilSomeTime() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll(app: 0, 10)
+    bench.poll([deferred(0, due: 1_790_000_900)])
+    bench.answerAll(.answered(Response(status: 403, reason: .invalidProviderToken)))
+    #expect(bench.machine.isBroken(AppIndex(0)))
+    bench.machine.update(apps: bench.machine.apps, renewed: [AppIndex(0)], at: bench.moment)
+    bench.pass(.seconds(1))
+    #expect(bench.submitted.isEmpty)
+    bench.pass(.seconds(899))
+    #expect(bench.submitted.count == 1)
+  }
+
   @Test func whatWaitsInMemoryForItsTimeIsBounded() {
     var limits = DeliveryMachine.Limits()
     limits.maxEarly = 2

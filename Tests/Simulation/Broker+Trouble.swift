@@ -7,6 +7,7 @@ extension Broker {
     let id = world.pick(partitions)
     let records = log(id).records
     guard !records.isEmpty else { return }
+    if world.random.chance(0.5) { expire(id) }
     let lost = 1 + world.random.uniform(below: min(records.count, 30))
     cut(id, at: records[records.count - lost].record.offset)
   }

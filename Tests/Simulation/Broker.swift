@@ -20,15 +20,22 @@ struct LogRecord {
 struct PartitionLog {
   var records: [LogRecord] = []
   var nextOffset: Int64 = 0
+  /// What is before was deleted: retention.
+  var start: Int64 = 0
   var committed: (offset: Int64, metadata: String)?
   /// How often the log was cut short: a truncation after an election, or a topic made anew.
   var cuts = 0
-  /// The cuts that whoever committed knew of.
+  /// The cuts that whoever committed knew of, and those that the metadata is in line with: it may name what an earlier
+  /// one named.
   var committedCuts = 0
+  var namedCuts = 0
   /// Nobody can fetch before.
   var leaderlessUntil = Instant(nanoseconds: 0)
   /// Records before this place are known to be settled.
   var verified = 0
+
+  /// Whether a consumer may read from an offset on.
+  func has(_ offset: Int64) -> Bool { start...nextOffset ~= offset }
 
   /// The place of the first record at or after an offset.
   func place(of offset: Int64) -> Int {
@@ -97,13 +104,21 @@ final class Broker {
   }
 
   func shorten(_ id: PartitionID, to offset: Int64, leaderlessUntil: Instant) {
-    let place = log(id).place(of: offset)
-    let verified = min(log(id).verified, place)
+    let log = log(id)
+    let place = log.place(of: offset)
+    let verified = min(log.verified, place)
     logs[id]?.records.removeSubrange(place...)
     logs[id]?.nextOffset = offset
+    logs[id]?.start = min(log.start, offset)
     logs[id]?.cuts += 1
     logs[id]?.verified = verified
     logs[id]?.leaderlessUntil = leaderlessUntil
+  }
+
+  /// Retention deletes what is committed, and what is committed alone.
+  func expire(_ id: PartitionID) {
+    let start = max(log(id).start, min(log(id).committed?.offset ?? 0, log(id).nextOffset))
+    logs[id]?.start = start
   }
 
   func forgetCommitted(_ id: PartitionID) { logs[id]?.committed = nil }
@@ -176,10 +191,10 @@ final class Broker {
 
   // MARK: Offsets
 
-  /// - Parameter cuts: those that whoever commits knows of.
-  func commit(_ commit: OffsetCommit, cuts: Int) {
+  func commit(_ commit: OffsetCommit, _ fence: Fence) {
     logs[commit.partition]?.committed = (commit.offset, commit.metadata)
-    logs[commit.partition]?.committedCuts = cuts
+    logs[commit.partition]?.committedCuts = fence.cuts
+    logs[commit.partition]?.namedCuts = fence.namedCuts
     world.note("committed \(commit.partition) \(commit.offset) \(commit.metadata)")
   }
 

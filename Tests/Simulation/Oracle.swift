@@ -90,13 +90,15 @@ final class Oracle {
 
   /// - Parameters:
   ///   - requestedAt: when its record was written, where that is said; it tells those apart that had the same place.
+  ///   - expected: the item that it ought to be, where the one who asks knows.
   ///   - isKnown: what the one who asks may speak of.
-  func find(_ source: Source, requestedAt: Int64?, isKnown: (Int) -> Bool) -> Int? {
+  func find(_ source: Source, requestedAt: Int64?, expected: Int?, isKnown: (Int) -> Bool) -> Int? {
     guard let candidates = places[source] else { return nil }
     guard candidates.count > 1 else { return candidates[0] }
     if let requestedAt {
       return candidates.last { World.time(at: items[$0].createdAt).milliseconds == requestedAt }
     }
+    if let expected, candidates.contains(expected) { return expected }
     return candidates.last(where: isKnown) ?? candidates.last
   }
 

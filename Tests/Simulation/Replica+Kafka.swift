@@ -87,10 +87,8 @@ extension Replica {
     notePolled(record)
     guard let assigned = owned[id], !assigned.isLeaving else { return }
     let isRepeated = !broker.noteDelivery(of: record)
-    let isCovered = assigned.covered.records.contains { $0.contains(offset) }
-    let batch = assigned.covered.batches.first { $0.offset == offset }
     for (index, item) in record.items.enumerated() {
-      let isNamed = isCovered || (record.items.count > 1 && batch?.items.contains(index) == true)
+      let isNamed = assigned.covers(offset, index, of: record.items.count)
       // The metadata speaks of another record that had this offset: it may be skipped, and nobody can tell.
       if isNamed, record.cuts > assigned.coveredCuts { oracle.lost(item, order: record.order) }
       if isNamed, record.cuts <= assigned.coveredCuts, !assigned.isRewound {
@@ -102,7 +100,7 @@ extension Replica {
         if carriers[item] != nil { carriedTwice.insert(item) }
         carriers[item] = Carrier(
           partition: record.record.source, offset: record.record.offset, epoch: assigned.epoch,
-          attempts: record.attempts)
+          attempts: record.attempts, notBefore: record.notBefore)
         oracle.delivered(item, isRepeated: isRepeated)
       }
     }
@@ -113,7 +111,7 @@ extension Replica {
     case .assign(let ids): begin(ids)
     case .revoke(let ids, let isLost):
       world.note("\(name) must give back \(ids.count), lost: \(isLost)")
-      for id in ids { owned[id]?.isLeaving = true }
+      for id in ids where owned[id]?.isLeaving == false { owned[id]?.leavingSince = moment.instant }
       let timeout: Duration? = if case .running = phase { nil } else { .zero }
       machine.revoke(ids, isLost: isLost, within: timeout, at: moment)
       isThrownOut = isLost
@@ -139,13 +137,13 @@ extension Replica {
       world.check(
         covered.isEmpty || committed?.metadata == broker.log(id).committed?.metadata, "damaged metadata is believed")
       let log = broker.log(id)
-      let start = committed?.offset ?? 0
+      let start = committed?.offset ?? log.start
       // Out of range: from the beginning. And what was written below it since, nobody will ever look for.
-      let isOutOfRange = start > log.nextOffset
+      let isOutOfRange = !log.has(start)
       if !isOutOfRange { broker.lose(id, before: start, newerThan: log.committedCuts) }
       owned[id] = Assigned(
-        epoch: epoch, position: isOutOfRange ? 0 : start, start: start, covered: covered,
-        coveredCuts: log.committedCuts,
+        epoch: epoch, position: isOutOfRange ? log.start : start, start: committed?.offset ?? 0, covered: covered,
+        coveredCuts: log.namedCuts,
         noticedCuts: log.cuts, bookCuts: log.cuts, committed: committed, isRewound: isOutOfRange)
       starts.append((id, committed))
       world.note("\(name) owns \(id) from \(start) on")
@@ -221,7 +219,7 @@ extension Replica {
     var fences: [PartitionID: Fence] = [:]
     for commit in commits {
       if let assigned = owned[commit.partition] {
-        fences[commit.partition] = Fence(epoch: assigned.epoch, cuts: assigned.bookCuts)
+        fences[commit.partition] = Fence(assigned)
         verify(commit, assigned)
         world.check(
           commit.offset >= assigned.committed?.offset ?? 0 || assigned.isRewound,
@@ -249,7 +247,7 @@ extension Replica {
         guard let fence = fences[commit.partition] else { continue }
         let isFenced =
           group.owner(of: commit.partition) !== self || group.epoch(of: commit.partition) != fence.epoch
-        if !isFenced && !isLost { broker.commit(commit, cuts: fence.cuts) }
+        if !isFenced && !isLost { broker.commit(commit, fence) }
         if isFenced || isLost || isAnswerLost { failed.append(commit.partition) }
       }
       guard !isDead else { return }
@@ -303,7 +301,9 @@ extension Replica {
     let committed = commit.map { ($0.offset, $0.metadata) } ?? assigned.committed
     let named = committed.map { LedgerCodec.decode($0.1, commitPoint: $0.0) } ?? SettledOffsets()
     let log = broker.log(id)
-    let end = log.place(of: assigned.position)
+    let position = log.place(of: assigned.position)
+    // What the metadata named when the assignment began must be handed on, though it was not polled yet.
+    let end = assigned.covered.isEmpty ? position : log.records.count
     for place in min(log.place(of: committed?.0 ?? 0), end)..<end {
       let record = log.records[place]
       // Where two records stand for one item, nobody here can tell which of them has settled.
@@ -311,7 +311,11 @@ extension Replica {
       let isNamed = named.records.contains { $0.contains(record.record.offset) }
       let batch = named.batches.first { $0.offset == record.record.offset }
       for (index, item) in record.items.enumerated() {
-        guard assigned.settled.contains(Part(offset: record.record.offset, item: item)) else { continue }
+        guard
+          assigned.settled.contains(Part(offset: record.record.offset, item: item))
+            || (record.cuts <= assigned.coveredCuts
+              && assigned.covers(record.record.offset, index, of: record.items.count))
+        else { continue }
         world.check(
           isNamed || batch?.items.contains(index) == true,
           "\(name) \(what) and does not say that item \(item) at \(record.record.offset) is settled")

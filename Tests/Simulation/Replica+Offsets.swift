@@ -1,10 +1,18 @@
 import Delivery
 import Wire
 
-/// What a commit is made with: the assignment, which Kafka fences, and the cuts of the log that its book knows of.
+/// What a commit is made with: the assignment, which Kafka fences, and the cuts of the log that its offset and its
+/// metadata are in line with.
 struct Fence {
   var epoch: Int
   var cuts: Int
+  var namedCuts: Int
+
+  init(_ assigned: Replica.Assigned) {
+    epoch = assigned.epoch
+    cuts = assigned.bookCuts
+    namedCuts = assigned.covered.isEmpty ? cuts : min(cuts, assigned.coveredCuts)
+  }
 }
 
 // Logs that are cut short, topics that are made anew: a consumer whose position is gone begins at the start of the log,
@@ -18,7 +26,8 @@ extension Replica {
     var position: Int64
     var isPaused = false
     /// Revoked: what is polled of it is nobody's business.
-    var isLeaving = false
+    var leavingSince: Instant?
+    var isLeaving: Bool { leavingSince != nil }
     /// When the last of the polled records is due.
     var notBefore = UnixTime(milliseconds: 0)
     /// Where it was to begin.
@@ -43,6 +52,12 @@ extension Replica {
     var isRewound = false
     /// Items of records whose results this machine knows to be stored.
     var settled: Set<Part> = []
+
+    /// Whether the metadata at the beginning named an item of a record as settled.
+    func covers(_ offset: Int64, _ index: Int, of count: Int) -> Bool {
+      if covered.records.contains(where: { $0.contains(offset) }) { return true }
+      return count > 1 && covered.batches.first { $0.offset == offset }?.items.contains(index) == true
+    }
   }
 
   /// The consumer looks at the logs again.
@@ -52,7 +67,7 @@ extension Replica {
       let log = broker.log(id)
       guard log.cuts > assigned.noticedCuts else { continue }
       owned[id]?.noticedCuts = log.cuts
-      if assigned.position > log.nextOffset {
+      if !log.has(assigned.position) {
         reset(id)
         if assigned.polled.isEmpty { owned[id]?.bookCuts = log.cuts }
       } else {
@@ -65,7 +80,7 @@ extension Replica {
   /// The consumer begins a partition again from its start.
   func reset(_ id: PartitionID) {
     world.note("\(name) reads \(id) again")
-    owned[id]?.position = 0
+    owned[id]?.position = broker.log(id).start
     owned[id]?.committed = nil
     owned[id]?.isRewound = true
     owned[id]?.notBefore = UnixTime(milliseconds: 0)

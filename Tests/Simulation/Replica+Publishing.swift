@@ -91,7 +91,9 @@ extension Replica {
     switch publication.topic {
     case .results, .invalidTokens:
       guard let value = publication.value, let read = PublishedText(arena.span.extracting(value.indices)),
-        let item = oracle.find(read.source, requestedAt: read.requestedAt, isKnown: { carriers[$0] != nil })
+        let item = oracle.find(
+          read.source, requestedAt: read.requestedAt, expected: tracked[publication.slot]?.item,
+          isKnown: { carriers[$0] != nil })
       else { return nil }
       if publication.topic == .results { check(read, item) }
       return record(publication, arena, item, attempts: Int(read.attempts ?? -1))
@@ -99,7 +101,7 @@ extension Replica {
       guard let source = PublishedText.source(publication.extraHeaders),
         let item = oracle.find(
           source, requestedAt: PublishedText.number(OwnHeader.requestedAt, publication.extraHeaders),
-          isKnown: { carriers[$0] != nil })
+          expected: tracked[publication.slot]?.item, isKnown: { carriers[$0] != nil })
       else { return nil }
       let attempts = PublishedText.number(OwnHeader.attempts, publication.extraHeaders) ?? -1
       return record(publication, arena, item, attempts: Int(attempts))

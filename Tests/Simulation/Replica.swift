@@ -18,6 +18,8 @@ final class Replica {
     var epoch: Int
     /// How often it had been sent before.
     var attempts: Int
+    /// When it may be sent.
+    var notBefore: UnixTime
   }
 
   /// A push in the machine as the checks see it.
@@ -206,6 +208,7 @@ final class Replica {
     }
     world.check(!apps.isRemoved(submission.app), "\(name) sends item \(item), whose app was removed")
     track(submission.slot, item)
+    if !carriedTwice.contains(item), let push = tracked[submission.slot] { checkCarrier(of: push) }
     if settings.limits.isOrderedByKey { checkOrder(of: item) }
     oracle[item].isSent = true
     tracked[submission.slot]?.isOut = true
@@ -213,6 +216,15 @@ final class Replica {
       world.check(
         tracked[submission.slot]?.attempts == 0, "\(name) sends item \(item) again, which asks for one attempt")
     }
+  }
+
+  /// What was revoked is let go, and what was parked waits for its time.
+  private func checkCarrier(of push: Tracked) {
+    let assigned = owned[push.carrier.partition]
+    world.check(
+      assigned?.epoch == push.carrier.epoch && assigned?.leavingSince ?? world.now == world.now,
+      "\(name) sends item \(push.item) of \(push.carrier.partition), which it must give back")
+    world.check(world.time >= push.carrier.notBefore, "\(name) sends item \(push.item) before its time")
   }
 
   /// One request of a key at a time, and in order.
