@@ -82,6 +82,7 @@ extension Replica {
     world.note("\(name) reads \(id) again")
     owned[id]?.position = broker.log(id).start
     owned[id]?.committed = nil
+    for (item, carrier) in carriers where carrier.partition == id { readAgain.insert(item) }
     owned[id]?.isRewound = true
     owned[id]?.notBefore = UnixTime(milliseconds: 0)
     if owned[id]?.polled.isEmpty == false { owned[id]?.pendingResets += 1 }

@@ -76,6 +76,8 @@ final class Replica {
   var carriers: [Int: Carrier] = [:]
   /// Items that came with more than one record.
   var carriedTwice: Set<Int> = []
+  /// Items whose partition was read again from an earlier offset: a push from before outlives the book that it was in.
+  var readAgain: Set<Int> = []
   /// Items that a commit named as settled, so that this machine must not send them.
   var covered: Set<Int> = []
   var backlog: [(record: ProducedRecord, ticket: UInt64)] = []
@@ -208,7 +210,7 @@ final class Replica {
     }
     world.check(!apps.isRemoved(submission.app), "\(name) sends item \(item), whose app was removed")
     track(submission.slot, item)
-    if !carriedTwice.contains(item), let push = tracked[submission.slot] { checkCarrier(of: push) }
+    if !carriedTwice.contains(item), !readAgain.contains(item), let push = tracked[submission.slot] { checkCarrier(of: push) }
     if settings.limits.isOrderedByKey { checkOrder(of: item) }
     oracle[item].isSent = true
     tracked[submission.slot]?.isOut = true
