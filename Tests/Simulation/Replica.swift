@@ -210,7 +210,9 @@ final class Replica {
     }
     world.check(!apps.isRemoved(submission.app), "\(name) sends item \(item), whose app was removed")
     track(submission.slot, item)
-    if !carriedTwice.contains(item), !readAgain.contains(item), let push = tracked[submission.slot] { checkCarrier(of: push) }
+    if !carriedTwice.contains(item), !readAgain.contains(item), let push = tracked[submission.slot] {
+      checkCarrier(of: push)
+    }
     if settings.limits.isOrderedByKey { checkOrder(of: item) }
     oracle[item].isSent = true
     tracked[submission.slot]?.isOut = true
