@@ -121,6 +121,19 @@ def put_in(copy: Path, mutations: list[dict[str, str]]) -> None:
             test.unlink()
 
 
+def update(copy: Path, fresh: Path) -> None:
+    """Makes the copy like the fresh tree; what is the same is not touched, and so not compiled again."""
+    for part in ["Sources", "Tests"]:
+        for path in [path for path in (copy / part).rglob("*") if path.is_file()]:
+            if not (fresh / path.relative_to(copy)).is_file():
+                path.unlink()
+    for path in [path for path in fresh.rglob("*") if path.is_file()]:
+        target = copy / path.relative_to(fresh)
+        if not target.is_file() or target.read_bytes() != path.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+
+
 def build(copy: Path, *command: str) -> None:
     """Builds something of the copy, or ends."""
     since = time.monotonic()
@@ -192,12 +205,13 @@ def main() -> int:
         print(f"{len(mutations)} faults have their place")
         return 0
     with tempfile.TemporaryDirectory(prefix="mutate-") as directory:
-        copy = options.copy or Path(directory) / "copy"
+        fresh = Path(directory) / "fresh"
         for part in ["Sources", "Tests"]:
-            shutil.rmtree(copy / part, ignore_errors=True)
-            shutil.copytree(ROOT / part, copy / part)
-        shutil.copy(ROOT / "Package.swift", copy)
-        put_in(copy, mutations)
+            shutil.copytree(ROOT / part, fresh / part)
+        shutil.copy(ROOT / "Package.swift", fresh)
+        put_in(fresh, mutations)
+        copy = options.copy or Path(directory) / "copy"
+        update(copy, fresh)
         build(copy, "-c", "release", "--product", "simulate")
         if found := simulate(copy, -1, options.minutes):
             sys.exit(f"the simulation fails with no fault switched on: {found}")

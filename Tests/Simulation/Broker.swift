@@ -213,7 +213,11 @@ final class Broker {
     let named = LedgerCodec.decode(commit.metadata, commitPoint: commit.offset)
     for batch in named.batches {
       let place = log(commit.partition).place(of: batch.offset)
-      guard place < log(commit.partition).records.count, !isStale(log(commit.partition).records[place]) else {
+      // In a log that was cut short, what it names may have left nothing behind.
+      guard place < log(commit.partition).records.count,
+        log(commit.partition).records[place].record.offset == batch.offset,
+        !isStale(log(commit.partition).records[place])
+      else { continue }
         continue
       }
       verifySettled(commit.partition, place, "is named as settled in a batch by a commit", batch.items)

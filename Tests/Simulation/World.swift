@@ -21,7 +21,7 @@ final class World {
   /// The first promise that was found broken; the run ends with it.
   private(set) var violation: String?
   private(set) var covered: [Fault: Int] = [:]
-  /// How much has happened within one millisecond, and since when.
+  /// How much has happened lately, and since when.
   private var crowd = (since: Instant(nanoseconds: 0), events: 0)
   private var heap: [Entry] = []
   private var inserted: UInt64 = 0
@@ -70,9 +70,9 @@ final class World {
       sink()
     }
     now = first.due
-    if now - crowd.since >= .milliseconds(1) { crowd = (now, 0) }
+    if now - crowd.since >= .seconds(10) { crowd = (now, 0) }
     crowd.events += 1
-    check(crowd.events < 1_000_000, "time stands still: something goes round and round")
+    check(crowd.events < 100_000, "something goes round and round")
     first.action()
     return true
   }
