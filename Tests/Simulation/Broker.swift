@@ -218,8 +218,6 @@ final class Broker {
         log(commit.partition).records[place].record.offset == batch.offset,
         !isStale(log(commit.partition).records[place])
       else { continue }
-        continue
-      }
       verifySettled(commit.partition, place, "is named as settled in a batch by a commit", batch.items)
     }
     for range in named.records {
