@@ -193,4 +193,16 @@ import Wire
     #expect(beyond.allSatisfy { offset in ranges.contains { $0.contains(offset) } })
     #expect(open.allSatisfy { item in !ranges.contains { $0.contains(item.offset) } })
   }
+
+  @Test func whatWasRewoundHoldsNothingUp() {
+    var ledger = PartitionLedger()
+    for offset in 0..<3 { _ = ledger.admit(offset: Int64(offset), items: 1, mark: 1) }
+    ledger.rewind(to: 0)
+    guard case .admitted(let sequence) = ledger.admit(offset: 0, items: 1, mark: 2) else {
+      Issue.record("the new record is not taken up")
+      return
+    }
+    ledger.settle(sequence: sequence)
+    #expect(ledger.takeCommit()?.offset == 1)
+  }
 }
