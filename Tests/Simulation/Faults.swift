@@ -106,6 +106,8 @@ struct Scenario {
   private static let repeating: [Fault] = [
     .crash, .restart, .sessionLost, .offsetReset, .rebalance, .damagedMetadata, .commitLost, .commitAnswerLost,
     .produceLost, .produceAckLost, .tooLarge, .neverStorable, .batches, .truncation, .topicRemade, .partitionsAdded,
+    // What waits for its acknowledgement may be parked again, and then it can be overtaken.
+    .brokersAway,
   ]
 
   init(seed: UInt64, without disabled: Set<Fault>) {

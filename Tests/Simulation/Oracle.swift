@@ -13,6 +13,8 @@ final class Oracle {
     var createdAt: Instant
     /// The record's key, where it has one that others have too.
     var key: String?
+    /// Its record's value, which no other one has.
+    var value: [UInt8] = []
     var needsResult = true
     var needsDeadLetter = false
     /// Kafka refuses its records while they carry headers.
@@ -90,25 +92,26 @@ final class Oracle {
 
   /// - Parameters:
   ///   - requestedAt: when its record was written, where that is said; it tells those apart that had the same place.
+  ///   - value: that of its record, where that is told.
   ///   - expected: the item that it ought to be, where the one who asks knows.
-  ///   - isKnown: what the one who asks may speak of.
-  func find(_ source: Source, requestedAt: Int64?, expected: Int?, isKnown: (Int) -> Bool) -> Int? {
+  func find(_ source: Source, requestedAt: Int64?, value: [UInt8]?, expected: Int?) -> Int? {
     guard let candidates = places[source] else { return nil }
     guard candidates.count > 1 else { return candidates[0] }
     if let requestedAt {
       return candidates.last { World.time(at: items[$0].createdAt).milliseconds == requestedAt }
     }
     if let expected, candidates.contains(expected) { return expected }
-    return candidates.last(where: isKnown) ?? candidates.last
+    return candidates.last { items[$0].value == value } ?? candidates.last
   }
 
   /// The record that stands for it is gone from Kafka, or will never be read.
   ///
   /// - Parameter order: of that record; one that was parked after it stands for the item in its place.
   func lost(_ item: Int, order: UInt64) {
-    guard items[item].lastParkAcknowledged <= order, !items[item].isFinished else { return }
+    guard items[item].lastParkAcknowledged <= order else { return }
+    let wasFinished = items[item].isFinished
     items[item].isLost = true
-    finished(item, false)
+    finished(item, wasFinished)
   }
 
   /// The app is removed from the configuration: what it was asked for may end as invalid from now on.

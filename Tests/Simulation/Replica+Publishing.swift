@@ -92,8 +92,7 @@ extension Replica {
     case .results, .invalidTokens:
       guard let value = publication.value, let read = PublishedText(arena.span.extracting(value.indices)),
         let item = oracle.find(
-          read.source, requestedAt: read.requestedAt, expected: tracked[publication.slot]?.item,
-          isKnown: { carriers[$0] != nil })
+          read.source, requestedAt: read.requestedAt, value: nil, expected: tracked[publication.slot]?.item)
       else { return nil }
       if publication.topic == .results { check(read, item) }
       return record(publication, arena, item, attempts: Int(read.attempts ?? -1))
@@ -101,7 +100,7 @@ extension Replica {
       guard let source = PublishedText.source(publication.extraHeaders),
         let item = oracle.find(
           source, requestedAt: PublishedText.number(OwnHeader.requestedAt, publication.extraHeaders),
-          expected: tracked[publication.slot]?.item, isKnown: { carriers[$0] != nil })
+          value: publication.value.map { Array(arena[$0.indices]) }, expected: tracked[publication.slot]?.item)
       else { return nil }
       let attempts = PublishedText.number(OwnHeader.attempts, publication.extraHeaders) ?? -1
       return record(publication, arena, item, attempts: Int(attempts))

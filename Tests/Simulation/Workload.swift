@@ -59,9 +59,10 @@ final class Workload {
     let value =
       switch kind {
       case 1: #"{"id":"bad\#(number)","app":"nobody","token":"aabb","payload":{"aps":{}}}"#
-      case 2: #"{"app":"app-0","token":"aabb","payload":"#
-      default: "[1,2]"
+      case 2: #"{"app":"app-0","n":\#(number),"token":"aabb","payload":"#
+      default: "[1,\(number)]"
       }
+    broker.oracle[number].value = Array(value.utf8)
     broker.append(source.partition, RecordBody(key: nil, value: Array(value.utf8)), items: [number])
   }
 
@@ -102,6 +103,7 @@ final class Workload {
     let until = expiration.map { #","expiration":\#($0)"# } ?? ""
     let id = world.random.chance(0.5) ? "\"id\":\"r\(numbers[0])\"," : ""
     let value = #"{\#(id)"app":"app-\#(app)",\#(target)\#(until),"payload":{"aps":{"alert":"x"}}}"#
+    for number in numbers { broker.oracle[number].value = Array(value.utf8) }
     broker.append(
       source.partition,
       RecordBody(
@@ -121,10 +123,12 @@ final class Workload {
     ]
     if let expiration { headers.append(("apns-expiration", Array(String(expiration).utf8))) }
     if isTooLarge { headers.append(("traceparent", Array("00-0af7".utf8))) }
+    let value = Array(#"{"aps":{"alert":"x\#(number)"}}"#.utf8)
+    broker.oracle[number].value = value
     broker.append(
       source.partition,
       RecordBody(
-        key: key.map { Array($0.utf8) }, value: Array(#"{"aps":{"alert":"x"}}"#.utf8), headers: headers),
+        key: key.map { Array($0.utf8) }, value: value, headers: headers),
       items: [number])
   }
 }
