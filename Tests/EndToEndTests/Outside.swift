@@ -3,44 +3,6 @@ import TestSupport
 import Transport
 import Wire
 
-/// A directory of its own for one world; it goes with the value.
-final class TemporaryFiles: Sendable {
-  private let directory: String
-
-  init() throws {
-    var template = Array("/tmp/martlet-test-XXXXXX".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw SystemFailure(code: errno) }
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  func path(of name: String) -> String { "\(directory)/\(name)" }
-
-  func write(_ name: String, _ text: String) throws {
-    let descriptor = unsafe open(path(of: name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    guard descriptor >= 0 else { throw SystemFailure(code: errno) }
-    defer { close(descriptor) }
-    let bytes = Array(text.utf8)
-    guard unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count else { throw SystemFailure(code: errno) }
-  }
-
-  deinit {
-    if let entries = unsafe opendir(directory) {
-      while let entry = unsafe readdir(entries) {
-        let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-          unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-        }
-        _ = unsafe unlink(path(of: name))
-      }
-      unsafe closedir(entries)
-    }
-    _ = unsafe rmdir(directory)
-  }
-}
-
-struct SystemFailure: Error {
-  var code: Int32
-}
-
 /// The program in a process of its own, for what no thread survives.
 struct Program {
   private let process: pid_t

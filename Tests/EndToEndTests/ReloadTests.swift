@@ -33,7 +33,7 @@ import Wire
     try await traffic.produce(["stays", "goes", "turns", "comes"], 50)
 
     // One that is no good changes nothing, also not for those that are.
-    try world.files.write("apps/bad.json5", "{ bundleId: 1 }")
+    try world.files.replace("apps/bad.json5", "{ bundleId: 1 }")
     world.files.remove("apps/goes.json5")
     await world.look()
     #expect(world.registry.snapshot().value(.reloadFailures) == 1)
@@ -91,7 +91,7 @@ import Wire
   @Test(.timeLimit(.minutes(3)))
   func anAppWhoseKeyWasBrokenAtTheStartComesAlive() async throws {
     let world = try ReloadWorld(apps: ["good": 1, "late": 2], script: Script()) { files in
-      try files.write("TESTKEY002.p8", "nothing that is a key")
+      try files.replace("TESTKEY002.p8", "nothing that is a key")
     }
     try await world.traffic.produce(["good", "late"], 20)
     #expect(await world.traffic.wait(for: 20))
@@ -99,7 +99,7 @@ import Wire
     // Nothing has changed: what is broken is no reason to refuse, nor to change anything.
     await world.watcher.reload()
     #expect(world.registry.snapshot().value(.reloadFailures) == 0)
-    try world.files.write("TESTKEY002.p8", world.keys[1])
+    try world.files.replace("TESTKEY002.p8", world.keys[1])
     await world.look()
     #expect(await world.traffic.wait(for: 40), "\(world.log)")
     #expect(await world.traffic.status("late") == ["delivered": 20])

@@ -14,7 +14,7 @@ final class ReloadWorld: Sendable {
 
   let cluster: MockCluster
   let apns: MockServer
-  let files: ReloadFiles
+  let files: TemporaryFiles
   let registry: Registry
   let service: Service
   let watcher: ConfigurationWatcher
@@ -32,7 +32,7 @@ final class ReloadWorld: Sendable {
   /// - Parameters:
   ///   - apps: with the number of the key that each one uses.
   ///   - change: of the files, before the service starts.
-  init(apps: [String: Int], script: Script, change: (ReloadFiles) throws -> Void = { _ in }) throws {
+  init(apps: [String: Int], script: Script, change: (TemporaryFiles) throws -> Void = { _ in }) throws {
     cluster = try MockCluster()
     try cluster.createTopic(Self.requests, partitions: 2)
     for topic in ["push.results", "push.invalid-tokens", "push.dead-letters", "push.deferred"] {
@@ -44,16 +44,16 @@ final class ReloadWorld: Sendable {
     configuration.script = script
     configuration.journal.requests = 100_000
     apns = try MockServer.start(configuration)
-    files = try ReloadFiles()
-    try files.write("ca.pem", apns.authorityPEM)
+    files = try TemporaryFiles()
+    try files.replace("ca.pem", apns.authorityPEM)
     keys = try configuration.keys.map { try $0.key.privatePEM() }
     for (key, text) in zip(configuration.keys, keys) {
       Planted.note(pem: text)
-      try files.write("\(key.keyID).p8", text)
+      try files.replace("\(key.keyID).p8", text)
     }
     try files.makeDirectory("apps")
-    for (name, key) in apps { try files.write("apps/\(name).json5", Self.app(name, key: key, port: apns.port)) }
-    let main = try files.write(
+    for (name, key) in apps { try files.replace("apps/\(name).json5", Self.app(name, key: key, port: apns.port)) }
+    let main = try files.replace(
       "martlet.json5",
       """
       { kafka: { brokers: "\(cluster.bootstrapServers)", group: "reload" }, apps: "apps",
@@ -85,7 +85,7 @@ final class ReloadWorld: Sendable {
   }
 
   func writeApp(_ name: String, key: Int) throws {
-    try files.write("apps/\(name).json5", Self.app(name, key: key, port: apns.port))
+    try files.replace("apps/\(name).json5", Self.app(name, key: key, port: apns.port))
   }
 
   /// What two looks of the watcher do, which is what a change takes.
@@ -191,55 +191,5 @@ actor ReloadTraffic {
       return [:]
     }
     return fields
-  }
-}
-
-/// A directory of its own for one world.
-final class ReloadFiles: Sendable {
-  let path: String
-
-  struct Failure: Error {
-    var code: Int32
-  }
-
-  init() throws {
-    var template = Array("/tmp/martlet-reload-XXXXXX".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw Failure(code: errno) }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  /// Writes beside the file and moves it over, so that nobody reads half of it.
-  @discardableResult
-  func write(_ name: String, _ text: String) throws -> String {
-    let file = "\(path)/\(name)"
-    let descriptor = unsafe open("\(path)/new", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    guard descriptor >= 0 else { throw Failure(code: errno) }
-    let bytes = Array(text.utf8)
-    let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
-    close(descriptor)
-    guard count == bytes.count, unsafe rename("\(path)/new", file) == 0 else { throw Failure(code: errno) }
-    return file
-  }
-
-  func makeDirectory(_ name: String) throws {
-    guard unsafe mkdir("\(path)/\(name)", 0o700) == 0 else { throw Failure(code: errno) }
-  }
-
-  func remove(_ name: String) { _ = unsafe unlink("\(path)/\(name)") }
-
-  deinit { remove(all: path) }
-
-  private func remove(all path: String) {
-    guard let directory = unsafe opendir(path) else { return }
-    var names: [String] = []
-    while let entry = unsafe readdir(directory) {
-      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-      }
-      if name != "." && name != ".." { names.append(name) }
-    }
-    unsafe closedir(directory)
-    for name in names where unsafe unlink("\(path)/\(name)") != 0 { remove(all: "\(path)/\(name)") }
-    _ = unsafe rmdir(path)
   }
 }

@@ -2,6 +2,7 @@ import APNs
 import Delivery
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 import Transport
 import Wire
@@ -138,7 +139,7 @@ struct PushCertificateUseTests {
     let command =
       "cd \(files.path) && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 300 "
       + "-config request.cnf -keyout key.pem -out certificate.pem 2>&1"
-    guard let process = unsafe popen(command, "r") else { throw TemporaryFiles.Failure(code: errno) }
+    guard let process = unsafe popen(command, "r") else { throw SystemFailure(code: errno) }
     while unsafe fgetc(process) != EOF {}
     let status = unsafe pclose(process)
     try #require(status == 0)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// A port of 127.0.0.1 that belongs to the test: connections are refused, or stay without an answer.
 final class ClosedPort {
@@ -19,7 +20,7 @@ final class ClosedPort {
       }
     }
     number = UInt16(bigEndian: address.sin_port)
-    guard isBound, !listening || listen(descriptor, 8) == 0 else { throw TemporaryFiles.Failure(code: errno) }
+    guard isBound, !listening || listen(descriptor, 8) == 0 else { throw SystemFailure(code: errno) }
   }
 
   deinit { close(descriptor) }

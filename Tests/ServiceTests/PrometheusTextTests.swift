@@ -1,6 +1,7 @@
 import APNs
 import Delivery
 import Glibc
+import TestSupport
 import Testing
 import Wire
 

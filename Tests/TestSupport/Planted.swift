@@ -28,7 +28,7 @@ package enum Planted {
   /// A file that grows at its end, whichever thread writes; -1 where nobody asks.
   private static func file(_ name: String) -> Int32 {
     guard let directory else { return -1 }
-    return open("\(directory)/\(name)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    return unsafe open("\(directory)/\(name)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
   }
 
   private static func write(_ bytes: [UInt8], to file: Int32) {

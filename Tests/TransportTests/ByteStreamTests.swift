@@ -212,8 +212,8 @@ enum Cover: CaseIterable, Sendable {
 
   @Test func aUnixSocketCarriesAStream() throws {
     let fixture = try LoopFixture()
-    let directory = TemporaryDirectory()
-    let endpoint = Endpoint(unixPath: directory.file("socket"))
+    let directory = try TemporaryFiles()
+    let endpoint = Endpoint(unixPath: directory.path(of: "socket"))
     let listener = try fixture.listen(at: endpoint) { echo() }
     let recorder = Recorder(opened: { stream in write("hello", to: stream) })
     fixture.connect(to: listener.endpoint, recorder)

@@ -63,7 +63,9 @@ import Wire
       "\(export) -passout pass:x -out a.p12; openssl pkcs12 -in a.p12 -passin pass:x -nodes -out file"),
   ]
 
-  private let directory = TemporaryDirectory()
+  private let directory: TemporaryFiles
+
+  init() throws { directory = try TemporaryFiles() }
 
   /// A root, an authority below it, and a certificate that it has issued.
   private func issue(_ algorithm: String) throws {
@@ -88,13 +90,14 @@ import Wire
     let authority = try CertificateAuthority(name: "Servers")
     let server = try TLSContext.server(
       identity: try authority.issueServer(names: ["localhost"]), applicationProtocols: [],
-      clientAuthentication: .required(.file(directory.file("root.pem"))))
+      clientAuthentication: .required(.file(directory.path(of: "root.pem"))))
     for form in Self.forms {
       let (status, output) = shell("cd \(directory.path) && rm -f file key && (set -e; \(form.command))")
       try #require(status == 0, "\(form.testDescription): \(output)")
-      let hasKey = shell("test -e \(directory.file("key"))").status == 0
+      let hasKey = shell("test -e \(directory.path(of: "key"))").status == 0
       let identity = try Identity.load(
-        certificateFile: directory.file("file"), keyFile: hasKey ? directory.file("key") : nil, password: form.password)
+        certificateFile: directory.path(of: "file"), keyFile: hasKey ? directory.path(of: "key") : nil,
+        password: form.password)
       #expect(identity.userID == "com.example.app", "\(form.testDescription)")
       // Apple's certificate comes alone; its authority is known to its servers.
       guard form.testDescription != "DER as Apple gives it" else { continue }
@@ -105,7 +108,8 @@ import Wire
       guard form.password != nil else { continue }
       #expect(throws: TransportError.self, "\(form.testDescription)") {
         try Identity.load(
-          certificateFile: directory.file("file"), keyFile: hasKey ? directory.file("key") : nil, password: "wrong")
+          certificateFile: directory.path(of: "file"), keyFile: hasKey ? directory.path(of: "key") : nil,
+          password: "wrong")
       }
     }
   }
@@ -125,7 +129,7 @@ import Wire
     shell("cd \(directory.path) && openssl x509 -in leaf.pem -outform DER -out aps.cer")
     for (name, words) in [("aps.cer", "keyFile"), ("leaf.pem", "no private key in PEM form")] {
       let error = try #require(throws: TransportError.self) {
-        try Identity.load(certificateFile: directory.file(name))
+        try Identity.load(certificateFile: directory.path(of: name))
       }
       #expect(error.kind == .credential && error.cause.contains(words), "\(error)")
     }
@@ -135,7 +139,7 @@ import Wire
     try issue("EC")
     let (status, output) = shell("cd \(directory.path) && \(Self.export) -legacy -passout pass:x -out old.p12")
     try #require(status == 0, "\(output)")
-    let file = directory.file("old.p12")
+    let file = directory.path(of: "old.p12")
     let bytes = try FileContent.read(file)
     let error = try #require(throws: TransportError.self) {
       try PKCS12.identity(bytes, file, password: "x", legacy: nil)

@@ -143,29 +143,6 @@ final class LoopFixture: Sendable {
   }
 }
 
-/// A directory that goes with the test.
-final class TemporaryDirectory {
-  let path: String
-
-  init() {
-    var template = Array("/tmp/martlet-test-XXXXXX".utf8CString)
-    _ = unsafe mkdtemp(&template)
-    path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  deinit { _ = shell("rm -rf \(path)") }
-
-  func file(_ name: String) -> String { "\(path)/\(name)" }
-
-  func write(_ text: String, to name: String) -> String {
-    let path = file(name)
-    guard let handle = unsafe fopen(path, "w") else { return path }
-    unsafe fputs(text, handle)
-    unsafe fclose(handle)
-    return path
-  }
-}
-
 /// Runs a command, and answers with its exit status and output.
 @discardableResult
 func shell(_ command: String) -> (status: Int32, output: String) {

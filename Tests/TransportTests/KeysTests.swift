@@ -5,7 +5,9 @@ import Wire
 @testable import Transport
 
 @Suite struct KeysTests {
-  private let directory = TemporaryDirectory()
+  private let directory: TemporaryFiles
+
+  init() throws { directory = try TemporaryFiles() }
 
   private func openssl(_ arguments: String) throws {
     let (status, output) = shell("cd \(directory.path) && openssl \(arguments)")
@@ -20,7 +22,7 @@ import Wire
 
   private func makeP8(_ name: String = "key.p8") throws -> String {
     try openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out \(name)")
-    return directory.file(name)
+    return directory.path(of: name)
   }
 
   @Test func aSignatureOfES256IsVerifiedAndAnyChangeRefused() throws {
@@ -76,7 +78,7 @@ import Wire
     case "text before": shaped = "my key\n\n" + text
     default:
       try openssl("ecparam -name prime256v1 -genkey -out sec1.pem")
-      shaped = String(decoding: try FileContent.read(directory.file("sec1.pem")), as: UTF8.self)
+      shaped = String(decoding: try FileContent.read(directory.path(of: "sec1.pem")), as: UTF8.self)
       #expect(shaped.contains("EC PARAMETERS") && shaped.contains("EC PRIVATE KEY"))
     }
     let key = try SigningKey(pem: Array(shaped.utf8), named: "key")
@@ -88,15 +90,15 @@ import Wire
     try openssl("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out rsa.pem")
     try openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384 -out p384.pem")
     try openssl("pkey -in \(try makeP8()) -pubout -out public.pem")
-    _ = directory.write("nothing here\n", to: "empty.pem")
-    _ = directory.write("-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----\n", to: "damaged.pem")
+    try directory.write("empty.pem", "nothing here\n")
+    try directory.write("damaged.pem", "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----\n")
     for (file, word) in [
       ("rsa.pem", "RSA"), ("p384.pem", "secp384r1"), ("public.pem", "PUBLIC KEY"), ("empty.pem", "no PEM block"),
       ("damaged.pem", "damaged"), ("absent.pem", "No such file"),
     ] {
-      let error = try #require(throws: TransportError.self) { try SigningKey.load(file: directory.file(file)) }
+      let error = try #require(throws: TransportError.self) { try SigningKey.load(file: directory.path(of: file)) }
       #expect(error.description.contains(word), "\(error)")
-      #expect(error.subject == directory.file(file))
+      #expect(error.subject == directory.path(of: file))
       #expect(error.kind == (file == "absent.pem" ? .file : .credential))
       #expect(error.grade == .configuration)
     }
@@ -104,7 +106,7 @@ import Wire
 
   @Test func anEncryptedKeyNeedsItsPasswordAndTheErrorDoesNotShowIt() throws {
     try openssl("pkcs8 -topk8 -v2 aes256 -passout pass:\(Planted.password) -in \(try makeP8()) -out locked.pem")
-    let file = directory.file("locked.pem")
+    let file = directory.path(of: "locked.pem")
     _ = try SigningKey.load(file: file, password: Planted.password)
     let missing = try #require(throws: TransportError.self) { try SigningKey.load(file: file) }
     #expect(missing.cause.contains("encrypted"))
@@ -121,14 +123,14 @@ import Wire
     let key = try identity.privateKeyPEM()
     let chain = try authority.pem()
     for (name, text) in [("a", certificate + chain + key), ("b", key + chain + certificate)] {
-      let loaded = try Identity.load(certificateFile: directory.write(text, to: name))
+      let loaded = try Identity.load(certificateFile: directory.write(name, text))
       #expect(loaded.subject.contains("CN=Apple Push Services: com.example"))
       #expect(loaded.userID == "com.example")
       #expect(loaded.chain.count == 1)
       #expect(loaded.validUntil == identity.validUntil)
     }
     let two = try Identity.load(
-      certificateFile: directory.write(certificate, to: "c"), keyFile: directory.write(key, to: "k"))
+      certificateFile: directory.write("c", certificate), keyFile: directory.write("k", key))
     #expect(two.userID == "com.example")
     #expect(two.chain.isEmpty)
   }
@@ -137,11 +139,11 @@ import Wire
     let authority = try CertificateAuthority(name: "Root")
     let certificate = try authority.issueClient(name: "one").certificatePEM()
     let other = try authority.issueClient(name: "two").privateKeyPEM()
-    let file = directory.write(certificate + other, to: "mixed.pem")
+    let file = try directory.write("mixed.pem", certificate + other)
     let error = try #require(throws: TransportError.self) { try Identity.load(certificateFile: file) }
     #expect(error.kind == .credential)
     #expect(error.cause.contains("belongs"))
-    let noKey = directory.write(certificate, to: "only.pem")
+    let noKey = try directory.write("only.pem", certificate)
     let missing = try #require(throws: TransportError.self) { try Identity.load(certificateFile: noKey) }
     #expect(missing.cause.contains("no private key") && missing.cause.contains("CERTIFICATE"))
   }
@@ -150,24 +152,24 @@ import Wire
     try openssl("req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj '/UID=com.example/CN=push'")
     try openssl("pkcs12 -export -inkey k.pem -in c.pem -passout pass:\(Planted.password) -out new.p12")
     try openssl("pkcs12 -export -legacy -inkey k.pem -in c.pem -passout pass:\(Planted.password) -out old.p12")
-    let file = directory.file("new.p12")
+    let file = directory.path(of: "new.p12")
     let identity = try Identity.load(certificateFile: file, password: Planted.password)
     #expect(identity.userID == "com.example")
     _ = try TLSContext.client(identity: identity)
-    let old = try Identity.load(certificateFile: directory.file("old.p12"), password: Planted.password)
+    let old = try Identity.load(certificateFile: directory.path(of: "old.p12"), password: Planted.password)
     #expect(old.userID == "com.example")
     for (name, password, word) in [
       ("new.p12", nil, "none was given"), ("new.p12", Planted.password + "+", "does not open"),
       ("old.p12", nil, "none was given"), ("old.p12", Planted.password + "+", "does not open"),
     ] {
       let error = try #require(throws: TransportError.self) {
-        try Identity.load(certificateFile: directory.file(name), password: password)
+        try Identity.load(certificateFile: directory.path(of: name), password: password)
       }
-      #expect(error.kind == .credential && error.subject == directory.file(name))
+      #expect(error.kind == .credential && error.subject == directory.path(of: name))
       #expect(error.cause.contains(word) && !error.cause.contains(Planted.password), "\(error)")
     }
-    _ = directory.write("0 nothing", to: "odd")
-    #expect(throws: TransportError.self) { try Identity.load(certificateFile: directory.file("odd")) }
+    try directory.write("odd", "0 nothing")
+    #expect(throws: TransportError.self) { try Identity.load(certificateFile: directory.path(of: "odd")) }
   }
 
   @Test func theExpiryOfACertificateIsKnownToTheSecond() throws {

@@ -1,9 +1,12 @@
+import TestSupport
 import Testing
 
 @testable import Transport
 
 @Suite struct PushCertificateTests {
-  private let directory = TemporaryDirectory()
+  private let directory: TemporaryFiles
+
+  init() throws { directory = try TemporaryFiles() }
 
   /// A certificate as Apple issues them: the object identifiers and values are those of real ones.
   private func identity(_ extensions: [String], sections: String = "") throws -> Identity {
@@ -20,12 +23,13 @@ import Testing
       \(extensions.joined(separator: "\n"))
       \(sections)
       """
-    _ = directory.write(configuration, to: "request.cnf")
+    try directory.write("request.cnf", configuration)
     let (status, output) = shell(
       "cd \(directory.path) && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 "
         + "-config request.cnf -keyout key.pem -out certificate.pem")
     try #require(status == 0, "\(output)")
-    return try Identity.load(certificateFile: directory.file("certificate.pem"), keyFile: directory.file("key.pem"))
+    return try Identity.load(
+      certificateFile: directory.path(of: "certificate.pem"), keyFile: directory.path(of: "key.pem"))
   }
 
   private static let topics = """
