@@ -104,6 +104,11 @@ package struct Simulation {
   // MARK: Playing
 
   private func play() -> Report {
+    // What is still to happen holds those to whom it would, and they the world.
+    defer {
+      world.forget()
+      broker.appended = { _ in }
+    }
     broker.appended = { [group] id in group.owner(of: id)?.wake() }
     for _ in 0..<scenario.replicas { crew.start() }
     crew.makeTrouble()

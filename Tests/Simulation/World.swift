@@ -61,6 +61,9 @@ final class World {
     }
   }
 
+  /// Nothing more happens.
+  func forget() { heap = [] }
+
   /// Goes to the next event and lets it happen; false when there is none.
   func step() -> Bool {
     guard let first = heap.first else { return false }
