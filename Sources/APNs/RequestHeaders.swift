@@ -26,14 +26,6 @@ package struct SharedHeaders: Sendable {
   /// 10, 5 or 1.
   package var priority: UInt8
 
-  package init(authority: [UInt8], authorization: [UInt8], topic: [UInt8], pushType: [UInt8], priority: UInt8) {
-    self.authority = authority
-    self.authorization = authorization
-    self.topic = topic
-    self.pushType = pushType
-    self.priority = priority
-  }
-
   /// What `notification` has in common with others of its kind, for an app with this bundle id.
   package init(of notification: borrowing Notification, bundleID: String, authority: [UInt8], authorization: [UInt8]) {
     let type = notification.pushType

@@ -116,16 +116,10 @@ package struct AppHealth: Sendable {
     if let spill, inFlight < spill.floor { self.spill = nil }
     lastProgress = now
     windowCount += 1
-    guard let start = windowStart else {
-      windowStart = now
-      return
-    }
-    let elapsed = now - start
-    if elapsed >= Self.window {
-      perSecond = Double(windowCount) * 1e9 / Double(elapsed.nanoseconds)
-      windowStart = now
-      windowCount = 0
-    }
+    guard let start = windowStart, now - start >= Self.window else { return }
+    perSecond = Double(windowCount) * 1e9 / Double((now - start).nanoseconds)
+    windowStart = now
+    windowCount = 0
   }
 
   /// Whether what is in flight would take longer than patience allows. Asked at the cap only.

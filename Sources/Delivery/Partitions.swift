@@ -71,7 +71,6 @@ struct Partitions: Sendable {
   private var lastEpoch: UInt32 = 0
 
   var assigned: [PartitionID] { Array(places.keys) }
-  var assignedCount: Int { places.count }
   var indices: Range<Int> { slots.indices }
 
   /// Begins an assignment; whatever was known of an earlier one is void.

@@ -46,15 +46,16 @@ struct RetryQueue: Sendable {
 
   private mutating func sink() {
     var parent = 0
-    while true {
-      var least = parent
-      for child in (2 * parent + 1)...(2 * parent + 2) where child < heap.count {
-        if isBefore(child, least) { least = child }
-      }
-      guard least != parent else { return }
-      heap.swapAt(parent, least)
-      parent = least
+    while let child = firstChild(of: parent), isBefore(child, parent) {
+      heap.swapAt(parent, child)
+      parent = child
     }
+  }
+
+  private func firstChild(of parent: Int) -> Int? {
+    let (left, right) = (2 * parent + 1, 2 * parent + 2)
+    guard left < heap.count else { return nil }
+    return right < heap.count && isBefore(right, left) ? right : left
   }
 
   private func isBefore(_ left: Int, _ right: Int) -> Bool {

@@ -64,6 +64,24 @@ import Wire
     #expect(bench.count(.deferred) > 400)
   }
 
+  @Test func whereGapsAreManyWhatMustWaitForLongIsParked() throws {
+    var limits = DeliveryMachine.Limits()
+    limits.metadataBytes = 60
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 400)
+    for place in stride(from: 399, to: 0, by: -20) { bench.answer(.answered(Response(status: 200)), at: place) }
+    bench.acknowledge()
+    var busy = Response(status: 503, reason: .serviceUnavailable)
+    busy.retryAfter = .seconds(10)
+    bench.answer(.answered(busy))
+    #expect(bench.published.isEmpty, "with few gaps it waits in memory")
+    _ = bench.machine.takeCommits()
+    bench.answer(.answered(busy))
+    let parked = try #require(bench.published.first)
+    #expect(parked.item.topic == .deferred)
+  }
+
   @Test func aTopicThatWasMadeAnewIsTakenUpAlsoBeyondTheCommitPoint() {
     var bench = MachineBench()
     bench.assign()

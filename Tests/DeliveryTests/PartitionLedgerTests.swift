@@ -17,6 +17,7 @@ import Wire
     let sequences = (0..<10).map { admit(&ledger, Int64($0)) }
     for index in 0..<10 where index != 3 { ledger.settle(sequence: sequences[index]) }
     #expect(ledger.commitPoint == 3)
+    #expect(ledger.trackedCount == 7)
     #expect(ledger.settledBeyondCommitPoint() == [4..<10])
     ledger.settle(sequence: sequences[3])
     #expect(ledger.commitPoint == 10)
