@@ -20,6 +20,16 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: rules)
 }
 
+/// The program that libFuzzer drives: it can be linked only with that library, as scripts/fuzz does.
+let fuzzing: [Target] =
+  Context.environment["MARTLET_FUZZ"] == nil
+  ? []
+  : [
+    .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
+    .executableTarget(
+      name: "fuzz", dependencies: ["FuzzTargets", "CLibFuzzer"], path: "Fuzz/Run", swiftSettings: rules),
+  ]
+
 let package = Package(
   name: "martlet",
   products: [.executable(name: "martlet", targets: ["martlet"])],
@@ -59,8 +69,12 @@ let package = Package(
     tests("EndToEndTests", ["Service", "MockAPNs", "Delivery", "Kafka", "Transport", "APNs", "Wire"]),
     tests("HouseTests", []),
     .target(
+      name: "FuzzTargets", dependencies: ["Service", "Delivery", "Transport", "APNs", "Wire"], path: "Fuzz/Targets",
+      swiftSettings: rules),
+    tests("FuzzTests", ["FuzzTargets"]),
+    .target(
       name: "Simulation", dependencies: ["Delivery", "APNs", "Wire"], path: "Tests/Simulation", swiftSettings: rules),
     .executableTarget(name: "simulate", dependencies: ["Simulation"], path: "Tests/Simulate", swiftSettings: rules),
     tests("SimulationTests", ["Simulation"]),
-  ]
+  ] + fuzzing
 )

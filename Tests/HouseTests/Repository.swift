@@ -6,7 +6,7 @@ enum Repository {
   static let root = ancestor(of: #filePath, levels: 3)
 
   /// All Swift files of the program and its tests, read and cut into tokens once.
-  static let swiftFiles: [SwiftFile] = (files(under: "Sources") + files(under: "Tests"))
+  static let swiftFiles: [SwiftFile] = ["Sources", "Tests", "Fuzz"].flatMap { files(under: $0) }
     .filter { $0.hasSuffix(".swift") }
     .map { SwiftFile(path: $0, text: read($0)) }
 

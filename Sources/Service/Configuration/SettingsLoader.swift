@@ -16,17 +16,32 @@ package enum SettingsLoader {
   /// More apps are refused.
   static let mostApps = 10_000
 
-  /// - Parameter environment: the value of an environment variable, `nil` where it is not set.
+  /// - Parameters:
+  ///   - file: the path of the configuration file.
+  ///   - environment: the value of an environment variable, `nil` where it is not set.
   /// - Throws: every problem at once; warnings are among them only where there are errors too.
   package static func load(
     file: String, environment: @escaping (String) -> String? = processEnvironment
   ) throws(ConfigurationError) -> LoadedSettings {
+    try load(file: file, environment) { references, context in document(file, references, &context) }
+  }
+
+  /// The same with the text at hand, as if it stood in that file.
+  package static func load(
+    file: String, text: [UInt8], environment: @escaping (String) -> String?
+  ) throws(ConfigurationError) -> LoadedSettings {
+    try load(file: file, environment) { references, context in document(file, text, references, &context) }
+  }
+
+  private static func load(
+    file: String, _ environment: @escaping (String) -> String?,
+    document: (EnvironmentReferences, inout ReadingContext) -> ConfigurationValue?
+  ) throws(ConfigurationError) -> LoadedSettings {
     var context = ReadingContext(source: ConfigurationSource(file: file, text: []))
     var settings = Settings()
     context.namedFiles.append(file)
-    if let root = document(file, EnvironmentReferences(lookUp: environment), &context) {
-      read(root, into: &settings, EnvironmentReferences(lookUp: environment), &context)
-    }
+    let references = EnvironmentReferences(lookUp: environment)
+    if let root = document(references, &context) { read(root, into: &settings, references, &context) }
     if context.problems.contains(where: { $0.severity == .error }) {
       throw ConfigurationError(problems: context.problems, files: context.namedFiles)
     }
@@ -92,6 +107,12 @@ package enum SettingsLoader {
       context.report(error.message, at: "", offset: nil)
       return nil
     }
+    return document(file, text, references, &context)
+  }
+
+  private static func document(
+    _ file: String, _ text: [UInt8], _ references: EnvironmentReferences, _ context: inout ReadingContext
+  ) -> ConfigurationValue? {
     context.source = ConfigurationSource(file: file, text: text)
     return ConfigurationDocument.read(text, &context).map { references.replaced(in: $0, at: "", &context) }
   }
