@@ -75,6 +75,7 @@ package struct ProviderToken: Sendable {
   ///   - keyID: `kid`, 10 characters.
   ///   - teamID: `iss`, 10 characters.
   ///   - key: the version that connections made with this key carry.
+  ///   - rules: Apple's times, unless a test needs others.
   package init(keyID: String, teamID: String, key: UInt32, rules: Rules = Rules()) {
     self.keyID = keyID
     self.teamID = teamID

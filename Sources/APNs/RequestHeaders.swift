@@ -8,7 +8,10 @@ package protocol HeaderSink: ~Copyable {
   ///   - neverIndexed: advice for HPACK (RFC 7541, section 6.2.3): keep the value out of the dynamic table.
   mutating func add(name: StaticString, value: Span<UInt8>, neverIndexed: Bool)
 
-  /// - Parameter value: appends the value to the buffer that it is given, and touches nothing of what is there.
+  /// - Parameters:
+  ///   - name: in lower case.
+  ///   - neverIndexed: whether HPACK must keep it out of every table (RFC 7541, section 7.1.3).
+  ///   - value: appends the value to the buffer that it is given, and touches nothing of what is there.
   mutating func add(name: StaticString, neverIndexed: Bool, value: (inout [UInt8]) -> Void)
 }
 

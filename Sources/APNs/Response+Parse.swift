@@ -20,6 +20,7 @@ extension Response {
   /// bounded. A 200 without `apns-unique-id` does not allocate.
   ///
   /// - Parameters:
+  ///   - status: of the answer's `:status`.
   ///   - body: all DATA of the stream, joined; may be empty or no JSON.
   ///   - apnsID: the `apns-id` header, in any case.
   ///   - uniqueID: the `apns-unique-id` header.

@@ -86,9 +86,13 @@ package struct DeliveryMachine: Sendable {
   package var tally = Tally()
 
   /// - Parameters:
+  ///   - limits: the caps on what is in flight, and times.
+  ///   - retryPolicy: when and how often a notification is sent again.
+  ///   - apps: the configured apps.
   ///   - topics: the names of the topics that are read, in the order in which `PartitionID.topic` counts.
   ///   - deferredTopic: the one among them that parked requests come back from.
   ///   - output: how results and events are written.
+  ///   - seed: of all chance: jitter, and which lane.
   package init(
     limits: Limits, retryPolicy: RetryPolicy, apps: AppTable, topics: [String], deferredTopic: String?,
     output: OutputForm = OutputForm(), seed: UInt64

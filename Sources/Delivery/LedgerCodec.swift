@@ -29,6 +29,7 @@ package enum LedgerCodec {
   private static let bitmap: UInt8 = 1
 
   /// - Parameters:
+  ///   - commitPoint: the offset that is committed with it.
   ///   - settled: all of it at or beyond `commitPoint`.
   ///   - limit: the most bytes that the text may have; 40 at least.
   package static func encode(
@@ -59,7 +60,9 @@ package enum LedgerCodec {
 
   /// What `text` names as settled; nothing for a text that is not to be trusted.
   ///
-  /// - Parameter commitPoint: the offset that was committed with it.
+  /// - Parameters:
+  ///   - text: the metadata that Kafka kept.
+  ///   - commitPoint: the offset that was committed with it.
   package static func decode(_ text: some StringProtocol, commitPoint: Int64) -> SettledOffsets {
     let hasBatches = text.hasPrefix(batchPrefix)
     guard text.utf8.count <= maximumBytes, hasBatches || text.hasPrefix(prefix),

@@ -65,6 +65,7 @@ package struct PartitionLedger: Sendable {
   /// Takes a polled record in.
   ///
   /// - Parameters:
+  ///   - offset: the record's.
   ///   - items: how many settlements it takes; 0 for a record that is settled by being skipped.
   ///   - mark: tells the record from others that may have its offset, when a topic is made anew or cut short.
   package mutating func admit(offset: Int64, items: Int, mark: UInt32 = 0) -> Admission {
@@ -96,7 +97,9 @@ package struct PartitionLedger: Sendable {
 
   /// One item of a record has settled.
   ///
-  /// - Parameter item: which one, where it has several.
+  /// - Parameters:
+  ///   - sequence: what `admit` gave the record.
+  ///   - item: which one, where it has several.
   package mutating func settle(sequence: Int, item: Int = 0) {
     let index = sequence - base
     guard index >= head, index < entries.count, entries[index].outstanding > 0 else { return }

@@ -231,7 +231,9 @@ package struct Receipt: Sendable {
     case undelivered(String)
   }
 
-  /// - Parameter ticket: a `Publication.ticket`.
+  /// - Parameters:
+  ///   - ticket: a `Publication.ticket`.
+  ///   - outcome: what became of it.
   package init(ticket: UInt64, outcome: Outcome) {
     let low = UInt32(truncatingIfNeeded: ticket)
     self.slot = PushSlot(index: low & 0x3fff_ffff, generation: UInt32(ticket >> 32))

@@ -34,7 +34,9 @@ package final class Admin {
   /// Of the last description of all topics.
   private(set) var brokers: Set<Int32> = []
 
-  /// - Parameter log: called during the calls.
+  /// - Parameters:
+  ///   - properties: of librdkafka's client.
+  ///   - log: called during the calls.
   package init(properties: KafkaProperties, log: @escaping LogSink) throws(KafkaError) {
     let configuration = try Configuration(properties, for: .producer)
     client = try KafkaClient(RD_KAFKA_PRODUCER, configuration, properties, events: 0, log: log)

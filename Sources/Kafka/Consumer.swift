@@ -47,8 +47,10 @@ package final class Consumer {
   /// Joins the group, or prepares to be assigned by hand. Returns at once; connecting goes on in the background.
   ///
   /// - Parameters:
+  ///   - properties: of librdkafka's consumer.
   ///   - group: `group.id`.
-  ///   - topics: plain names, no patterns; records carry a topic's place in this list.
+  ///   - names: plain names, no patterns; records carry a topic's place in this list.
+  ///   - membership: whether the group gives partitions, or the caller.
   ///   - log: called from `poll`.
   /// - Throws: `KafkaError`, usually of origin `configuration`.
   package init(

@@ -25,6 +25,7 @@ package final class Producer {
   /// Returns at once; connecting goes on in the background.
   ///
   /// - Parameters:
+  ///   - properties: of librdkafka's producer.
   ///   - isOneByOne: each record goes out in a batch of its own, so that it is judged alone.
   ///   - log: called from `drainReports` and `flush`.
   /// - Throws: `KafkaError`, usually of origin `configuration`.

@@ -48,7 +48,9 @@ package final class ProviderTokenJudge: Sendable {
   private let acceptsAnyKey: Bool
   private let memory = Mutex(Memory())
 
-  /// - Parameter acceptsAnyKey: take tokens that are well formed, whoever signed them.
+  /// - Parameters:
+  ///   - keys: whose tokens are good.
+  ///   - acceptsAnyKey: take tokens that are well formed, whoever signed them.
   package init(keys: [ProviderKey], acceptsAnyKey: Bool = false) {
     self.keys = Dictionary(keys.map { ($0.keyID, $0) }) { _, last in last }
     self.acceptsAnyKey = acceptsAnyKey

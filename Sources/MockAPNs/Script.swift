@@ -134,6 +134,7 @@ package struct ScriptRunner: Sendable {
   ///
   /// - Parameters:
   ///   - token: the device token in hex, of any case.
+  ///   - topic: the `apns-topic`; empty where there is none.
   ///   - connection: the server's connections are numbered from 1.
   ///   - time: since the server's start.
   ///   - actions: emptied first.

@@ -42,7 +42,9 @@ package final class CertificateAuthority: Sendable {
 
   /// A server's certificate with a new key.
   ///
-  /// - Parameter names: host names and IP addresses that it is for; the first is also its common name.
+  /// - Parameters:
+  ///   - names: host names and IP addresses that it is for; the first is also its common name.
+  ///   - validity: from when until when it is good.
   package func issueServer(names: [String], validity: Validity = .current) throws(TransportError) -> Identity {
     let alternatives = try names.map { name throws(TransportError) in try Self.alternative(name) }
     return try issue(
@@ -54,7 +56,10 @@ package final class CertificateAuthority: Sendable {
 
   /// A client's certificate with a new key.
   ///
-  /// - Parameter userID: the `UID` of the subject, where Apple's certificates carry the bundle id.
+  /// - Parameters:
+  ///   - name: the common name.
+  ///   - userID: the `UID` of the subject, where Apple's certificates carry the bundle id.
+  ///   - validity: from when until when it is good.
   package func issueClient(
     name: String, userID: String? = nil, validity: Validity = .current
   ) throws(TransportError) -> Identity {

@@ -49,9 +49,11 @@ package final class HTTP2Server: Sendable {
   ///
   /// - Parameters:
   ///   - loops: where the connections live, in turn.
+  ///   - endpoint: the address; port 0 lets the kernel choose one.
   ///   - tls: the server's certificate, with ALPN `h2`; `nil` for HTTP/2 in the clear.
   ///   - limits: of each connection; see `HTTP2Limits`, and `serverLimits` for what suits a look-alike of APNs.
   ///   - connectionLimit: connections at one time; more wait in the kernel's backlog.
+  ///   - handler: gives each connection its delegate.
   package static func listen(
     on loops: [EventLoop], at endpoint: Endpoint, tls: TLSContext?, limits: HTTP2Limits = serverLimits,
     connectionLimit: Int = 1024, handler: @escaping Handler

@@ -33,8 +33,11 @@ package final class Listener: EventHandler, TimerHandler, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - loops: where accepted streams live, in turn; the first also accepts.
+  ///   - endpoint: the address; port 0 lets the kernel choose one.
+  ///   - tls: of a server; `nil`: in the clear.
   ///   - limit: connections at one time; more wait in the kernel's backlog.
   ///   - handshakeLimit: how long a peer may take for its TLS handshake.
+  ///   - handler: gives each stream its delegate.
   package static func listen(
     on loops: [EventLoop], at endpoint: Endpoint, tls: TLSContext? = nil, limit: Int = 1024,
     handshakeLimit: Duration = .seconds(10), handler: @escaping Handler

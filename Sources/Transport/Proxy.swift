@@ -7,6 +7,7 @@ package struct Proxy: Sendable, CustomStringConvertible {
   let authorization: String?
 
   /// - Parameters:
+  ///   - endpoint: where the proxy listens.
   ///   - username: for basic authentication (RFC 7617), without a colon; `nil`: none is sent.
   ///   - password: may be empty.
   package init(_ endpoint: Endpoint, username: String? = nil, password: String = "") {

@@ -59,6 +59,7 @@ package final class TLSContext: @unchecked Sendable {
   deinit { unsafe SSL_CTX_free(handle) }
 
   /// - Parameters:
+  ///   - trust: whose certificates are believed.
   ///   - identity: the client's certificate, for servers that ask for one.
   ///   - applicationProtocols: offered by ALPN. If not empty the server must choose one of them.
   /// - Throws: a `file` or `credential` error that names the file.
@@ -80,8 +81,11 @@ package final class TLSContext: @unchecked Sendable {
     return context
   }
 
-  /// - Parameter applicationProtocols: in the order of preference. A client that offers none of them is refused; one that
-  ///   does not take part in ALPN is not.
+  /// - Parameters:
+  ///   - identity: the server's certificate and key.
+  ///   - applicationProtocols: in the order of preference. A client that offers none of them is refused; one that does
+  ///     not take part in ALPN is not.
+  ///   - clientAuthentication: whether clients must show a certificate.
   package static func server(
     identity: Identity, applicationProtocols: [String] = ["h2", "http/1.1"],
     clientAuthentication: ClientAuthentication = .none

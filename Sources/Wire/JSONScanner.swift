@@ -31,6 +31,7 @@ package struct JSONScanner: ~Escapable {
   var atFirst = false
 
   /// - Parameters:
+  ///   - bytes: the text.
   ///   - base: is added to all ranges that are returned: where `bytes` begins in the buffer that the ranges are for.
   ///   - maxDepth: how many containers may be open at once; in one `value()` never more than `deepest`.
   /// - Precondition: `base` and the text together are under 4 GiB.

@@ -36,7 +36,9 @@ package struct ProtobufReader: ~Escapable {
   private let base: Int
   private var position = 0
 
-  /// - Parameter base: is added to all ranges that are returned: where `bytes` begins in the buffer that they are for.
+  /// - Parameters:
+  ///   - bytes: the message.
+  ///   - base: is added to all ranges that are returned: where `bytes` begins in the buffer that they are for.
   /// - Precondition: `base` and the message together are under 4 GiB.
   @_lifetime(copy bytes)
   package init(_ bytes: Span<UInt8>, base: Int = 0) {

@@ -49,7 +49,9 @@ package enum ConnectionCheck {
   /// Handshakes that are under way at one time.
   private static let mostAtOnce = 32
 
-  /// - Parameter limit: for all of it; one connection may take no longer than `delivery.connectTimeout` either.
+  /// - Parameters:
+  ///   - settings: as they were loaded; Kafka and every app are tried.
+  ///   - limit: for all of it; one connection may take no longer than `delivery.connectTimeout` either.
   /// - Returns: Kafka's findings, then those of APNs in the order of the apps.
   package static func findings(of settings: Settings, within limit: Duration) async -> [Finding] {
     let end = ServiceClock.now().instant + limit

@@ -55,7 +55,11 @@ package final class DirectPush: Sendable {
   private let trace: DirectTrace
   private let sentNames = Mutex(SentNames())
 
-  /// - Parameter attempts: the most for each push.
+  /// - Parameters:
+  ///   - app: whose credentials and server are used.
+  ///   - delivery: the times of requests, connections and retries.
+  ///   - attempts: the most for each push.
+  ///   - trace: hears what happens on the connection.
   package init(
     _ app: AppSettings, delivery: DeliverySettings, attempts: Int, trace: @escaping DirectTrace
   ) throws(DirectFault) {
@@ -79,7 +83,9 @@ package final class DirectPush: Sendable {
 
   /// Sends every push of a request in its JSON form.
   ///
-  /// - Parameter each: hears of each push's end, as it comes, one call at a time.
+  /// - Parameters:
+  ///   - value: the request, as the value of a record would be.
+  ///   - each: hears of each push's end, as it comes, one call at a time.
   /// - Precondition: `fault(of:)` has found nothing in it.
   package func send(_ value: [UInt8], each: (DirectResult) -> Void) async {
     var judge = RequestJudge(app, runtime)

@@ -109,7 +109,11 @@ package struct EndpointRoutes {
 
 /// The answer of `/metrics`.
 package enum MetricsAnswer {
-  /// - Parameter process: what the kernel says of this process; `nil` where it says nothing.
+  /// - Parameters:
+  ///   - snapshot: the metrics as they are now.
+  ///   - health: what is said of the configured apps.
+  ///   - process: what the kernel says of this process; `nil` where it says nothing.
+  ///   - format: what the scraper has asked for.
   package static func answer(
     _ snapshot: MetricSnapshot, health: HealthState, process: ProcessSample?, as format: MetricsFormat
   ) -> EndpointAnswer {

@@ -73,7 +73,9 @@ package enum HealthAnswer {
 
   /// Whether the process works: its loops turn. A broker or APNs being away does not count; a restart mends neither.
   ///
-  /// - Parameter isDetailed: whether to say more than yes or no.
+  /// - Parameters:
+  ///   - state: what is known of the process now.
+  ///   - isDetailed: whether to say more than yes or no.
   package static func live(_ state: HealthState, isDetailed: Bool = true) -> EndpointAnswer {
     answer(liveChecks(state), of: state, words: ("live", "not live"), isDetailed: isDetailed)
   }
@@ -81,7 +83,9 @@ package enum HealthAnswer {
   /// Whether the replica takes part: configured, not refused by Kafka, in the group, and at least one app can be
   /// served. Brokers that are only away do not count.
   ///
-  /// - Parameter isDetailed: whether to say more than yes or no.
+  /// - Parameters:
+  ///   - state: what is known of the replica now.
+  ///   - isDetailed: whether to say more than yes or no.
   package static func ready(_ state: HealthState, isDetailed: Bool = true) -> EndpointAnswer {
     answer(readyChecks(state), of: state, words: ("ready", "not ready"), isDetailed: isDetailed)
   }

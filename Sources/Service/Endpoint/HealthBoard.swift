@@ -52,7 +52,9 @@ package final class HealthBoard: Sendable {
       })
   }
 
-  /// - Parameter fault: why the app's notifications cannot be sent; `nil`: they can.
+  /// - Parameters:
+  ///   - fault: why the app's notifications cannot be sent; `nil`: they can.
+  ///   - name: of a configured app.
   package func setFault(_ fault: String?, ofApp name: String) {
     state.withLock { state in
       for index in state.apps.indices where state.apps[index].name == name { state.apps[index].fault = fault }

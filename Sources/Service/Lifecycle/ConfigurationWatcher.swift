@@ -18,6 +18,8 @@ package actor ConfigurationWatcher {
   /// - Parameters:
   ///   - file: the configuration file.
   ///   - files: `LoadedSettings.files` of what the service was started with.
+  ///   - service: is told of each change.
+  ///   - environment: the value of an environment variable, `nil` where it is not set.
   package init(
     file: String, files: [String], service: Service,
     environment: @escaping @Sendable (String) -> String? = SettingsLoader.processEnvironment

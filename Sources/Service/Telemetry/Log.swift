@@ -66,6 +66,7 @@ package final class Log: Sendable {
   /// - Parameters:
   ///   - severity: syslog's, 0 (emergency) to 7 (debug).
   ///   - facility: librdkafka's word for the part that speaks, such as `FAIL`.
+  ///   - message: its text, one line.
   package func kafka(severity: Int, facility: String, message: String) {
     let level = LogLevel(syslog: severity)
     guard isOn(level) || level >= .warning else { return }

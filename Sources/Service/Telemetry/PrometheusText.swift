@@ -25,7 +25,11 @@ package struct PrometheusText {
 
   /// All metrics of a snapshot.
   ///
-  /// - Parameter health: what is said of the configured apps.
+  /// - Parameters:
+  ///   - snapshot: the metrics as they are now.
+  ///   - health: what is said of the configured apps.
+  ///   - process: what the kernel says of this process; `nil` where it says nothing.
+  ///   - format: Prometheus' text, or OpenMetrics.
   package static func render(
     _ snapshot: MetricSnapshot, health: HealthState?, process: ProcessSample?, as format: MetricsFormat
   ) -> [UInt8] {

@@ -98,6 +98,7 @@ package final class Registry: Sendable {
   /// Tells the names of all apps, in the order of their indices, removed ones included.
   ///
   /// - Parameters:
+  ///   - names: by index; a name that is gone keeps its place.
   ///   - configured: how many of them the configuration holds now.
   ///   - caps: how many notifications of each may be in flight; `nil` for removed ones.
   package func setApps(_ names: [String], configured: Int, caps: [Int?] = []) {

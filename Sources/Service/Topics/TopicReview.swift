@@ -60,7 +60,10 @@ package struct TopicFacts: Sendable, Equatable {
 package enum TopicReview {
   /// What every topic of this use must fulfil, whoever made it. What the brokers do not tell is not judged.
   ///
-  /// - Parameter giveUpAfter: how long the service goes on trying a deferred request.
+  /// - Parameters:
+  ///   - facts: what the brokers say of the topic.
+  ///   - role: what the service does with it.
+  ///   - giveUpAfter: how long the service goes on trying a deferred request.
   package static func remarks(on facts: TopicFacts, as role: TopicRole, giveUpAfter: Duration) -> [TopicRemark] {
     [policy(facts, role), retention(facts, role, giveUpAfter), replicas(facts)].compactMap(\.self)
   }
@@ -103,7 +106,11 @@ package enum TopicReview {
 
   /// Where a topic that exists differs from what was asked for.
   ///
-  /// - Parameter wanted: the setting and value, for those that were asked for.
+  /// - Parameters:
+  ///   - facts: what the brokers say of the topic.
+  ///   - partitions: as many as were asked for; `nil`: any number will do.
+  ///   - replicationFactor: the same.
+  ///   - wanted: the setting and value, for those that were asked for.
   package static func differences(
     between facts: TopicFacts, partitions: Int?, replicationFactor: Int?, wanted: [TopicPlan.Setting]
   ) -> [TopicRemark] {
