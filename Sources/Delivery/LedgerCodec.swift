@@ -40,7 +40,9 @@ package enum LedgerCodec {
     let bodyLimit = (limit - prefix.utf8.count) * 3 / 4 - 15
     var body = encodeRuns(commitPoint, settled.records, limit: bodyLimit)
     var form = runLengths
-    let bitmapBytes = ((settled.records.last?.upperBound ?? commitPoint) - commitPoint + 7) / 8
+    let distance = (settled.records.last?.upperBound ?? commitPoint) - commitPoint
+    // Metadata that others made may name offsets up to the last one that there is.
+    let bitmapBytes = distance / 8 + (distance % 8 == 0 ? 0 : 1)
     if bitmapBytes < Int64(body.bytes.count) || (!body.isComplete && bitmapBytes <= Int64(bodyLimit)) {
       body = (encodeBitmap(commitPoint, settled.records, byteCount: Int(bitmapBytes)), true)
       form = bitmap
