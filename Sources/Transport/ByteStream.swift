@@ -178,26 +178,6 @@ package final class ByteStream: @unchecked Sendable {
     unsafe bytes.withUnsafeBytes { unsafe output.append($0) }
   }
 
-  /// The same, for bytes that a C library lends.
-  @unsafe package func write(_ bytes: UnsafeRawBufferPointer) {
-    guard prepareOutput() else { return }
-    unsafe output.append(bytes)
-  }
-
-  /// Lets `body` produce up to `capacity` bytes straight into the output buffer, without a copy.
-  ///
-  /// - Returns: what `body` returns; nil, without calling it, if the stream is closing or closed.
-  package func withOutput<Result>(capacity: Int, _ body: (inout OutputSpan<UInt8>) -> Result) -> Result? {
-    guard prepareOutput() else { return nil }
-    return output.append(capacity: capacity, body)
-  }
-
-  /// Makes room for `count` more bytes in one step.
-  package func reserveOutput(_ count: Int) {
-    precondition(loop.isCurrent)
-    output.reserve(count)
-  }
-
   /// Sends what is buffered now rather than at the end of the turn.
   package func flush() {
     precondition(loop.isCurrent)

@@ -32,18 +32,6 @@ struct OutputBuffer: ~Copyable {
     tail += bytes.count
   }
 
-  /// Lets `body` write up to `capacity` bytes straight into the buffer.
-  mutating func append<Result>(capacity: Int, _ body: (inout OutputSpan<UInt8>) -> Result) -> Result {
-    reserve(capacity)
-    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[tail..<(tail + capacity)])
-    return unsafe room.withMemoryRebound(to: UInt8.self) { room in
-      var output = unsafe OutputSpan(buffer: room, initializedCount: 0)
-      let result = body(&output)
-      tail += unsafe output.finalize(for: room)
-      return result
-    }
-  }
-
   /// Drops the first `count` bytes.
   mutating func consume(_ count: Int) {
     precondition(count <= tail - head)
