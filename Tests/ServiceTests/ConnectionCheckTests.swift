@@ -199,7 +199,7 @@ struct ConnectionCheckTests {
     let clock = ContinuousClock()
     let start = clock.now
     let found = await ConnectionCheck.findings(
-      of: settings(brokers: "127.0.0.1:\(port.number)", apps: []), within: .seconds(1))
+      of: settings(brokers: "127.0.0.1:\(port.number)", apps: []), within: .seconds(5))
     #expect(found.map(\.kind) == [.brokers])
     #expect(found.first?.isGood == false)
     #expect(found.first?.message.contains("refused") == true, "\(found)")
