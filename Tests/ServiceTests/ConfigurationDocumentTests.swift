@@ -42,6 +42,7 @@ struct ConfigurationDocumentTests {
     ("", 1, 1, "value is missing"), ("{", 1, 1, "no end"), ("{a: 1", 1, 1, "no end"), ("{a: 1 b: 2}", 1, 7, "comma"),
     ("{a: x}", 1, 5, "quotes"), ("{a 1}", 1, 4, "colon"), ("{a: 'x\n'}", 1, 5, "no end"), ("[1, 2}", 1, 6, "comma"),
     ("{} {}", 1, 4, "follows"), ("{a: 01}", 1, 5, "not a valid value"), ("{a: 0x}", 1, 5, "not a valid value"),
+    ("{a: 0x0x1}", 1, 5, "not a valid value"), ("{a: {b: -0X1X}", 1, 9, "not a valid value"),
     ("{a: 1.2.3}", 1, 5, "not a valid value"), ("/* open", 1, 1, "no end"),
     ("{a: \"\\u12\"}", 1, 5, "not a valid text"),
     ("{a: \"\\ud800\"}", 1, 5, "not a valid text"), ("{1: 2}", 1, 2, "not a valid key"),

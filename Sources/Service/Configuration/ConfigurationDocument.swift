@@ -15,13 +15,27 @@ enum ConfigurationDocument {
     for (path, offset) in places.repeated {
       context.report("this key stands here a second time", at: path, offset: offset)
     }
+    if let piece = places.pieces.first(where: { !$0.isKey && stopsDecoder(text[$0.range]) }) {
+      context.report(notAValue, at: "", offset: piece.range.lowerBound)
+      return nil
+    }
     do {
+      // Of a broken text, not all values have been looked at.
+      if let fault = places.fault, stopsDecoder(text[...]) { throw fault }
       return placed(try decode(text), at: places.root)
     } catch {
       let fault = fault(in: text, places)
       context.report(fault?.message ?? "not valid JSON5", at: "", offset: fault?.offset)
       return nil
     }
+  }
+
+  private static let notAValue = "not a valid value; a text needs quotes"
+
+  /// The decoder stops the process at a number with a second "x", such as 0x0x1. No value outside of quotes has two.
+  private static func stopsDecoder(_ piece: ArraySlice<UInt8>) -> Bool {
+    guard let first = piece.first, first != UInt8(ascii: "\""), first != UInt8(ascii: "'") else { return false }
+    return piece.count { $0 | 0x20 == UInt8(ascii: "x") } > 1
   }
 
   private static func firstByteNotText(_ text: [UInt8]) -> Int? {
@@ -58,7 +72,7 @@ enum ConfigurationDocument {
       guard (try? decode(piece)) == nil else { continue }
       let isQuoted = text[range.lowerBound] == UInt8(ascii: "\"") || text[range.lowerBound] == UInt8(ascii: "'")
       let message =
-        isKey ? "not a valid key" : isQuoted ? "not a valid text" : "not a valid value; a text needs quotes"
+        isKey ? "not a valid key" : isQuoted ? "not a valid text" : notAValue
       return SettingPlaces.Fault(offset: range.lowerBound, message: message)
     }
     return places.fault
