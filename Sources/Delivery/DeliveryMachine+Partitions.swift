@@ -50,7 +50,7 @@ extension DeliveryMachine {
     }
     for place in places {
       partitions[place].phase = .draining
-      partitions[place].dropHeld()
+      partitions[place].letGo()
       if isLost { partitions.release(partitions[place].id) }
     }
     waitingForRoom.removeAll { places.contains($0.place) }
@@ -76,12 +76,22 @@ extension DeliveryMachine {
     partitions.indices.compactMap { partitions.slots[$0] == nil ? nil : takeCommit($0) }
   }
 
+  /// Whether every commit that there is to make was taken, and none of them came back as failed.
+  package var isAllCommitted: Bool { partitions.slots.allSatisfy { $0.map { !$0.ledger.isDirty } ?? true } }
+
   /// A commit did not get through; it is said again with the next one.
   package mutating func commitFailed(_ id: PartitionID) {
     if let place = partitions.place(of: id) { partitions[place].ledger.commitFailed() }
   }
 
+  /// All that a partition has before this offset was polled, and given to `take` before this call.
+  package mutating func reachedEnd(of id: PartitionID, at offset: Int64) {
+    guard !isDraining, let place = partitions.place(of: id), case .consuming = partitions[place].phase else { return }
+    partitions[place].reachedEnd(offset)
+  }
+
   private mutating func takeCommit(_ place: Int) -> OffsetCommit? {
+    partitions[place].passEnd()
     guard let (offset, encoded) = partitions[place].ledger.takeCommit(limit: limits.metadataBytes) else { return nil }
     // What the metadata cannot say would be sent again after a crash: better to wait until it can.
     partitions[place].isOverfull = !encoded.isComplete
@@ -100,7 +110,7 @@ extension DeliveryMachine {
       abandon(slot, at: moment)
     }
     for place in partitions.indices where partitions.slots[place] != nil {
-      partitions[place].dropHeld()
+      partitions[place].letGo()
     }
     waitingForRoom = []
     notePatience(at: moment)

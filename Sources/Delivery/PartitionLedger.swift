@@ -95,6 +95,13 @@ package struct PartitionLedger: Sendable {
   /// The items of an admitted batch that are settled already; `nil`: none.
   package func settledItems(of sequence: Int) -> ItemSet? { batches.isEmpty ? nil : batches[sequence] }
 
+  /// Nothing is left to be polled before this offset: between the last record and it there is none.
+  package mutating func pass(to end: Int64) {
+    guard end > position ?? start else { return }
+    position = end
+    if head == entries.count { isDirty = true }
+  }
+
   /// One item of a record has settled.
   ///
   /// - Parameters:

@@ -30,6 +30,9 @@ struct PartitionState: Sendable {
   var early = 0
   /// What the consumer was last told.
   var isPaused = false
+  /// Where the log ended when all before was polled. It may lie behind the last record: markers of transactions have
+  /// offsets, too.
+  private var end: Int64?
 
   var shouldPause: Bool { isOverfull || heldUntil != nil }
 
@@ -47,11 +50,27 @@ struct PartitionState: Sendable {
     heldUntil = nil
   }
 
+  /// Nothing more is taken up, and what is held is let go.
+  mutating func letGo() {
+    if isHolding { end = nil }
+    dropHeld()
+  }
+
+  mutating func reachedEnd(_ offset: Int64) { end = offset }
+
+  /// Has the ledger pass what is no record, at the end of the log.
+  mutating func passEnd() {
+    guard !isHolding, let offset = end else { return }
+    end = nil
+    ledger.pass(to: offset)
+  }
+
   mutating func restart(epoch: UInt32) {
     self.epoch = epoch
     ledger = PartitionLedger()
     busy = 0
     early = 0
+    end = nil
     isOverfull = false
     isCrowded = false
     mustThin = false

@@ -35,12 +35,16 @@ package final class Consumer {
   /// first assignment.
   private var cannotBeFreed: Bool
   private var fetchWaker: FetchWaker?
+  private let joins = JoinWatch()
   /// Where a batch of messages is put; used again.
   private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
   /// Whether the last poll with room left the queue of records empty. If not, poll again without waiting for a wake-up:
   /// none may come.
   package private(set) var isDrained = true
+  /// Where the last poll has seen partitions' logs end: every record before was delivered. Behind the last one there may
+  /// be offsets that are no records (markers of transactions). Of members of a group alone.
+  package private(set) var ends: [StartingPoint] = []
   /// Whether events other than records may be left, which no wake-up will announce.
   package private(set) var hasControlEvents = false
 
@@ -63,6 +67,8 @@ package final class Consumer {
     try configuration.set("group.id", group)
     try configuration.set("enable.auto.commit", "false")
     try configuration.set("enable.auto.offset.store", "false")
+    configuration.watchJoins(joins)
+    if membership == .group { try configuration.set("enable.partition.eof", "true") }
     let client = try KafkaClient(
       RD_KAFKA_CONSUMER, configuration, properties,
       events: Int32(RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT), log: log)
@@ -100,6 +106,8 @@ package final class Consumer {
     unsafe rd_kafka_queue_io_event_enable(records, -1, nil, 0)
     // Its thread, if there is one, keeps what it needs, and is waited for by nobody.
     fetchWaker = nil
+    // The library's threads go on, and use it.
+    _ = unsafe Unmanaged.passRetained(joins)
     client.abandon()
   }
 
@@ -118,6 +126,7 @@ package final class Consumer {
   /// offsets, which may have gaps. Records that were fetched before a pause, a seek or an unassignment are dropped by the
   /// library and not delivered.
   package func poll(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
+    ends.removeAll(keepingCapacity: true)
     hasControlEvents = true
     while let event = client.nextEvent() {
       // A partition whose queue the library has not handed over yet brings records here, too.
@@ -151,11 +160,24 @@ package final class Consumer {
   /// - Returns: the error, where the message is one.
   @inline(__always)
   private func take(_ message: UnsafePointer<rd_kafka_message_t>, into batch: inout [Record]) -> ConsumerEvent? {
-    guard unsafe message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return .error(unsafe error(of: message)) }
+    guard unsafe message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      if unsafe message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
+        unsafe noteEnd(message.pointee)
+        return nil
+      }
+      return .error(unsafe error(of: message))
+    }
     if let topic = unsafe topics.index(of: message.pointee.rkt) {
       unsafe batch.append(RecordReader.record(from: message, topic: topic))
     }
     return nil
+  }
+
+  private func noteEnd(_ message: rd_kafka_message_t) {
+    guard let topic = unsafe topics.index(of: message.rkt) else { return }
+    ends.append(
+      unsafe StartingPoint(
+        partition: PartitionID(topic: topic, partition: message.partition), offset: message.offset))
   }
 
   /// Has fetched records of these partitions put on the queue of records. It must be done before they are assigned: the
@@ -246,6 +268,10 @@ package final class Consumer {
     isClosing = true
     try unsafe check(rd_kafka_consumer_close_queue(client.handle, client.queue))
   }
+
+  /// Whether this member is between its request to join the group and the answer that tells its partitions. A commit that
+  /// is sent now would be refused, and might cost the assignment: wait.
+  package var isJoining: Bool { joins.isJoining }
 
   /// Whether the consumer has left its group, after `close`.
   package var isClosed: Bool { isClosing && (unsafe rd_kafka_consumer_closed(client.handle) != 0) }

@@ -19,7 +19,7 @@ package typealias TokenSource = @Sendable () throws -> String
 /// Owns one `rd_kafka_t` and the one queue that everything it has to say comes through.
 ///
 /// The library has threads of its own; they put operations on the queue, and only the owner's thread takes them off.
-/// No callback of ours is ever run on the library's threads.
+/// Of ours they run nothing but `JoinWatch`, which sets a flag.
 @safe
 final class KafkaClient {
   let handle: OpaquePointer

@@ -85,7 +85,7 @@ package enum KafkaDefaults {
     "transactional.id": "the service uses no transactions",
     "delivery.report.only.error": "the service needs every delivery report",
     "queuing.strategy": "the service keeps the order of results",
-    "enable.partition.eof": "the service has no use for it",
+    "enable.partition.eof": "the service needs it to know where a partition ends",
     "statistics.interval.ms": "the service has metrics of its own",
     "enabled_events": "it belongs to the event loop",
     "log.queue": "it belongs to the event loop",

@@ -124,6 +124,9 @@ struct Configuration: ~Copyable {
   /// Which kinds of event arrive as events (`RD_KAFKA_EVENT_…`).
   func enableEvents(_ kinds: Int32) { unsafe rd_kafka_conf_set_events(conf, kinds) }
 
+  /// Has the client's joins watched. The watch must outlive the client.
+  func watchJoins(_ watch: JoinWatch) { unsafe watch.install(conf) }
+
   /// For a client whose log is of no interest (the one that hosts a mock cluster).
   func silence() { unsafe rd_kafka_conf_set_log_cb(conf, nil) }
 

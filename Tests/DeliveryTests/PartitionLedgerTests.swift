@@ -40,6 +40,32 @@ import Wire
     #expect(ledger.commitPoint == 251)
   }
 
+  @Test func aGapAtTheEndIsPassedWhenAllBeforeItHasSettled() {
+    var ledger = PartitionLedger()
+    let first = admit(&ledger, 5)
+    ledger.pass(to: 8)
+    #expect(ledger.commitPoint == 5)
+    ledger.settle(sequence: first)
+    #expect(ledger.takeCommit()?.offset == 8)
+    // What is known already is no news.
+    ledger.pass(to: 8)
+    ledger.pass(to: 6)
+    #expect(ledger.takeCommit() == nil)
+    let second = admit(&ledger, 9)
+    ledger.settle(sequence: second)
+    #expect(ledger.takeCommit()?.offset == 10)
+  }
+
+  @Test func aGapThatIsAllThatThereIsIsPassed() {
+    var ledger = PartitionLedger(from: 7, settled: SettledOffsets(records: [9..<10, 20..<22]))
+    ledger.pass(to: 7)
+    #expect(ledger.takeCommit() == nil)
+    ledger.pass(to: 12)
+    let taken = ledger.takeCommit()
+    #expect(taken?.offset == 12)
+    #expect(ledger.settledBeyondCommitPoint() == [20..<22])
+  }
+
   @Test func aBatchSettlesWithItsLastItem() {
     var ledger = PartitionLedger()
     let sequence = admit(&ledger, 7, items: 3)

@@ -8,7 +8,7 @@ struct ImportTests {
     "Wire": [],
     "APNs": ["Wire"],
     "Delivery": ["APNs", "Wire"],
-    "Kafka": ["CRdKafka", "Wire", "Glibc"],
+    "Kafka": ["CRdKafka", "Wire", "Glibc", "Synchronization"],
     "Transport": ["CLinux", "CNGHTTP2", "COpenSSL", "Wire", "Glibc", "Synchronization"],
     "Service": [
       "Delivery", "APNs", "Kafka", "Transport", "Wire", "Glibc", "Synchronization", "FoundationEssentials",

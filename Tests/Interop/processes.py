@@ -101,9 +101,12 @@ class Program:
     def tail(self, lines: int = 60) -> str:
         return "\n".join(self.text().splitlines()[-lines:])
 
-    def processor_seconds(self) -> float:
-        """User and system time so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
+    def processor_seconds(self, thread: str | None = None) -> float:
+        """User and system time so far; of the thread of this name, if one is given."""
+        path = Path(f"/proc/{self.pid}")
+        if thread is not None:
+            path = next(task for task in path.glob("task/*") if (task / "comm").read_text().strip() == thread)
+        fields = (path / "stat").read_text().rpartition(") ")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_bytes(self, peak: bool = False) -> int:

@@ -1,6 +1,7 @@
 """SIGTERM: what is open is finished, published and committed, and nothing of it is sent again."""
 
 import json
+import time
 
 from apns_standin import Answer
 from contract import check_result
@@ -95,3 +96,21 @@ def test_secrets_and_payloads_stay_out_of_the_log(world):
     for line in text.splitlines():
         if line.startswith("{"):
             json.loads(line)
+
+
+def test_brokers_that_are_gone_are_waited_for_asleep(world):
+    """The last commit and the farewell to the group get no answer; the loop looks up now and then, and no more."""
+    martlet = world.martlet(drainTimeout="1s").wait_ready()
+    world.send([as_record(request(device_token(number))) for number in range(50)])
+    world.results.count(50, quiet=0)
+    world.server.answer_by_default(Answer(delay=0.3))
+    world.send([as_record(request(device_token(number))) for number in range(50, 100)])
+    until("they are open", lambda: len(world.server.seen) == 100, 20)
+    world.kafka.order("broker", 1, "down")
+    martlet.process.terminate()
+    time.sleep(2.2)
+    before = martlet.processor_seconds("delivery")
+    time.sleep(3)
+    assert martlet.processor_seconds("delivery") - before < 0.3
+    assert martlet.wait() == 0
+    world.kafka.order("broker", 1, "up")

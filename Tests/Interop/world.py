@@ -10,6 +10,7 @@ from typing import Any
 import planted
 from apns_standin import APNsStandIn
 from credentials import CertificateAuthority, ServerIdentity, SigningKey, make_signing_key
+from kafka_broker import KafkaBroker
 from kafka_io import Outgoing, Reader, produce
 from processes import Martlet, MockKafka, Program, find_binary, free_port
 
@@ -88,6 +89,7 @@ class World:
     #: What goes over its properties.
     kafka_properties: dict[str, Any] = field(default_factory=dict)
     _kafka: MockKafka | None = None
+    _broker: KafkaBroker | None = None
     _server: APNsStandIn | None = None
 
     def __post_init__(self) -> None:
@@ -104,6 +106,22 @@ class World:
             self._kafka = MockKafka(self.binary, self.topics, log, self.brokers).start()
             self.programs.append(self._kafka)
         return self._kafka
+
+    @property
+    def broker(self) -> KafkaBroker:
+        """The stand-in for a broker; in a test that uses it, in place of the embedded ones."""
+        if self._broker is None:
+            assert self._kafka is None, "there is a broker already"
+            self._broker = KafkaBroker(self.topics)
+        return self._broker
+
+    @property
+    def has_broker(self) -> bool:
+        return self._broker is not None
+
+    @property
+    def bootstrap(self) -> str:
+        return self._broker.bootstrap if self._broker else self.kafka.bootstrap
 
     @property
     def server(self) -> APNsStandIn:
@@ -136,7 +154,7 @@ class World:
     def configuration(self, http_port: int, **delivery: Any) -> dict[str, Any]:
         return {
             "kafka": {
-                "brokers": self.kafka.bootstrap,
+                "brokers": self.bootstrap,
                 "group": self.group,
                 "topics": {
                     "requests": ["push.requests"],
@@ -186,11 +204,11 @@ class World:
     # The topics.
 
     def send(self, records: Iterable[Outgoing], codec: str = "none") -> list[tuple[int, int]]:
-        return produce(self.kafka.bootstrap, "push.requests", records, codec)
+        return produce(self.bootstrap, "push.requests", records, codec)
 
     def reader(self, topic: str) -> Reader:
         if topic not in self.readers:
-            self.readers[topic] = Reader(self.kafka.bootstrap, topic)
+            self.readers[topic] = Reader(self.bootstrap, topic)
         return self.readers[topic]
 
     @property
@@ -228,3 +246,6 @@ class World:
             program.kill()
         if self._server is not None:
             self._server.stop()
+        if self._broker is not None:
+            self._broker.close()
+            assert not self._broker.problems, self._broker.problems[:5]

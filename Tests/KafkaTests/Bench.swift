@@ -61,6 +61,8 @@ final class Reader {
   var assignments: [[PartitionID]] = []
   var commits: [CommitResult] = []
   var errors: [KafkaError] = []
+  /// Where partitions were last seen to end.
+  var ends: [PartitionID: Int64] = [:]
   /// When false, assignments and revocations wait in `unanswered`.
   var answersAtOnce = true
   var unanswered: [ConsumerEvent] = []
@@ -85,7 +87,9 @@ final class Reader {
   /// One round of the loop: everything that is there.
   func turn(limit: Int = 1000) throws {
     repeat {
-      guard let event = consumer.poll(into: &records, limit: limit) else { continue }
+      let polled = consumer.poll(into: &records, limit: limit)
+      for end in consumer.ends { ends[end.partition] = end.offset }
+      guard let event = polled else { continue }
       switch event {
       case .assign, .revoke:
         if answersAtOnce { try answer(event) } else { unanswered.append(event) }

@@ -105,6 +105,29 @@ struct RebalanceTests {
     #expect(committed == [CommittedOffset(partition: partition(1), offset: 9, metadata: "last")])
   }
 
+  /// The first member waits for others, so the join takes its time.
+  @Test func aJoinIsToldFromItsRequestToTheAnswer() throws {
+    let cluster = try MockCluster()
+    try cluster.createTopic("t", partitions: 4)
+    let reader = try Reader(cluster, group: "g", topics: ["t"], settings: settings("cooperative-sticky"))
+    #expect(!reader.consumer.isJoining)
+    #expect(try reader.run { reader.consumer.isJoining })
+    #expect(try reader.run { reader.assigned == all })
+    #expect(!reader.consumer.isJoining)
+  }
+
+  @Test func theEndOfAPartitionIsToldAfterItsRecords() throws {
+    let cluster = try MockCluster()
+    try cluster.createTopic("t", partitions: 4)
+    let writer = try Writer(cluster.bootstrapServers)
+    #expect(try writer.fill("t", partition: 2, count: 5))
+    let reader = try Reader(cluster, group: "g", topics: ["t"], settings: settings("range"))
+    #expect(try reader.run { reader.ends.count == 4 })
+    #expect(reader.records.count == 5)
+    #expect(reader.ends == [partition(0): 0, partition(1): 0, partition(2): 5, partition(3): 0])
+    #expect(reader.errors.isEmpty)
+  }
+
   @Test func aConsumerThatNeverJoinedClosesToo() throws {
     let cluster = try MockCluster()
     let reader = try Reader(cluster, group: "g", topics: ["t"])

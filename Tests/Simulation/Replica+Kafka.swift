@@ -112,7 +112,7 @@ extension Replica {
     case .revoke(let ids, let isLost):
       world.note("\(name) must give back \(ids.count), lost: \(isLost)")
       for id in ids where owned[id]?.isLeaving == false { owned[id]?.leavingSince = moment.instant }
-      let timeout: Duration? = if case .running = phase { nil } else { .zero }
+      let timeout = timeToFinish(moment)
       machine.revoke(ids, isLost: isLost, within: timeout, at: moment)
       isThrownOut = isLost
       releaseDeadline = moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
@@ -121,6 +121,15 @@ extension Replica {
         + SimulatedCommitter.releaseTimeout + .milliseconds(500)
       committer.release = nil
       wake()
+    }
+  }
+
+  /// How long what is out of revoked partitions may take; `nil`: as long as the machine says.
+  private func timeToFinish(_ moment: Moment) -> Duration? {
+    switch phase {
+    case .running: nil
+    case .draining(let deadline): min(settings.limits.revocationTimeout, max(.zero, deadline - moment.instant))
+    case .committing, .leaving, .ended: .zero
     }
   }
 
@@ -205,8 +214,8 @@ extension Replica {
   /// Also while draining. The last commit and those of released partitions are sent apart.
   var mayCommit: Bool {
     switch phase {
-    case .running, .draining: true
-    case .committing, .leaving, .ended: false
+    case .running, .draining, .committing: true
+    case .leaving, .ended: false
     }
   }
 

@@ -346,7 +346,7 @@ final class Replica {
       phase = .committing(deadline: moment.instant + SimulatedCommitter.releaseTimeout)
       wake()
     case .committing(let deadline):
-      guard committer.isIdle || moment.instant >= deadline else { return }
+      guard committer.isIdle && machine.isAllCommitted || moment.instant >= deadline else { return }
       phase = .leaving(deadline: moment.instant + .seconds(4))
       group.leave(self)
       wake()

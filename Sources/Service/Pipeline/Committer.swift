@@ -16,7 +16,10 @@ struct Committer {
   /// How long the answer to a commit is waited for before partitions are given back without it.
   static let releaseTimeout: Duration = .seconds(3)
 
-  let interval: Duration
+  /// How long a refused last commit waits before it is said again.
+  private static let lastPause: Duration = .milliseconds(100)
+
+  private var interval: Duration
   private(set) var due: Instant
   private(set) var release: PendingRelease?
   private var lastTicket: UInt64 = 0
@@ -36,6 +39,12 @@ struct Committer {
     due = now + interval
     // The last one has not been answered: its successor will say more anyway.
     return outstanding.isEmpty
+  }
+
+  /// From now on each commit may be the last: what is refused is said again soon.
+  mutating func hurry(now: Instant) {
+    interval = min(interval, Self.lastPause)
+    due = now
   }
 
   /// Sends a commit.

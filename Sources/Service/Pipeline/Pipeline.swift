@@ -20,8 +20,8 @@ final class Pipeline: @unchecked Sendable {
     case running
     /// No new records; what is out may finish until the deadline.
     case draining(deadline: Instant)
-    /// The last commit is on its way.
-    case committing(deadline: Instant)
+    /// The last commit is on its way, or said again while it is refused; while the group rebalances, until the limit.
+    case committing(deadline: Instant, limit: Instant)
     /// The consumer leaves its group.
     case leaving(deadline: Instant)
     case ended
@@ -150,6 +150,7 @@ final class Pipeline: @unchecked Sendable {
       machine.take(records, at: moment)
       records.removeAll(keepingCapacity: true)
     }
+    for end in consumer.ends { if let offset = end.offset { machine.reachedEnd(of: end.partition, at: offset) } }
     if let event { handle(event, moment) }
   }
 
@@ -175,7 +176,9 @@ final class Pipeline: @unchecked Sendable {
     if case .ended = phase { return }
     let canPoll = !consumer.isDrained && !publisher.isBlocked && machine.recordRoom() > 0
     if canPoll || publisher.hasMore || consumer.hasControlEvents { again?.signal() }
-    let next = min(machine.nextDeadline ?? .distantFuture, moment.instant + .milliseconds(100), committer.due)
+    let next = min(
+      machine.nextDeadline ?? .distantFuture, moment.instant + .milliseconds(100),
+      mayCommit ? committer.due : .distantFuture)
     if let timer {
       guard next < timer.deadline || timer.deadline <= moment.instant else { return }
       loop.cancel(timer.timer)
@@ -204,8 +207,7 @@ extension Pipeline {
     case .assign(let partitions): assign(partitions)
     case .revoke(let partitions, let isLost):
       observer.revoked(partitions, isLost: isLost)
-      let timeout: Duration? = if case .running = phase { nil } else { .zero }
-      machine.revoke(partitions, isLost: isLost, within: timeout, at: moment)
+      machine.revoke(partitions, isLost: isLost, within: timeToFinish(moment), at: moment)
     case .committed(let result):
       let failed = committer.answered(result)
       for id in failed { machine.commitFailed(id) }
@@ -213,6 +215,16 @@ extension Pipeline {
     case .error(let error):
       observer.kafkaError(error, of: .consumer, at: loop.now)
       if let fatal = consumer.fatalError { end(.failed("the Kafka consumer cannot go on: \(fatal)")) }
+    }
+  }
+
+  /// How long what is out of revoked partitions may take; `nil`: as long as the machine says. No drain becomes longer by
+  /// a rebalance.
+  private func timeToFinish(_ moment: Moment) -> Duration? {
+    switch phase {
+    case .running: nil
+    case .draining(let deadline): min(machine.limits.revocationTimeout, max(.zero, deadline - moment.instant))
+    case .committing, .leaving, .ended: .zero
     }
   }
 
@@ -255,12 +267,12 @@ extension Pipeline {
     send(machine.takeCommits())
   }
 
-  /// Also while draining, so that a kill in its midst repeats no more than at any other time. The last commit and those
-  /// of released partitions are sent apart.
+  /// Also while draining, so that a kill in its midst repeats no more than at any other time. Commits of released
+  /// partitions are sent apart.
   private var mayCommit: Bool {
     switch phase {
-    case .running, .draining: true
-    case .committing, .leaving, .ended: false
+    case .running, .draining, .committing: !consumer.isJoining
+    case .leaving, .ended: false
     }
   }
 
@@ -290,10 +302,16 @@ extension Pipeline {
     case .running, .ended: break
     case .draining(let deadline):
       guard machine.isIdle && publisher.isIdle || moment.instant >= deadline else { return }
-      send(machine.takeCommits())
-      phase = .committing(deadline: moment.instant + Committer.releaseTimeout)
-    case .committing(let deadline):
-      guard committer.isIdle || moment.instant >= deadline else { return }
+      let last = moment.instant + Committer.releaseTimeout
+      phase = .committing(deadline: last, limit: deadline)
+      committer.hurry(now: moment.instant)
+      commit(moment)
+    case .committing(let deadline, let limit):
+      if consumer.isJoining, moment.instant < limit {
+        phase = .committing(deadline: moment.instant + Committer.releaseTimeout, limit: limit)
+        return
+      }
+      guard committer.isIdle && machine.isAllCommitted || moment.instant >= deadline else { return }
       do {
         try consumer.close()
         phase = .leaving(deadline: moment.instant + Self.closeTimeout)

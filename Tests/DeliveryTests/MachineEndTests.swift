@@ -1,0 +1,75 @@
+import APNs
+import Testing
+import Wire
+
+@testable import Delivery
+
+/// Partitions whose last offsets are no records: markers of transactions.
+@Suite struct MachineEndTests {
+  private let id = PartitionID(topic: 0, partition: 0)
+
+  @Test func theEndIsCommittedOnceAllBeforeItIsSettled() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.poll(app: 0, 3)
+    bench.machine.reachedEnd(of: id, at: 5)
+    bench.answerAll()
+    #expect(bench.machine.takeCommits().isEmpty)
+    #expect(bench.machine.isAllCommitted)
+    bench.acknowledge()
+    #expect(!bench.machine.isAllCommitted)
+    #expect(bench.machine.takeCommits().map(\.offset) == [5])
+    #expect(bench.machine.isAllCommitted)
+    bench.machine.commitFailed(id)
+    #expect(!bench.machine.isAllCommitted)
+    #expect(bench.machine.takeCommits().map(\.offset) == [5])
+  }
+
+  @Test func whatIsHeldBackIsNotPassed() {
+    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    bench.assign()
+    bench.poll(app: 0, 4)
+    #expect(bench.submitted.count == 2)
+    bench.machine.reachedEnd(of: id, at: 6)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [2])
+    bench.pass(.milliseconds(1))
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [6])
+  }
+
+  @Test(arguments: [false, true])
+  func whatIsLetGoIsNotPassed(byRevocation: Bool) {
+    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    bench.assign()
+    bench.poll(app: 0, 4)
+    bench.machine.reachedEnd(of: id, at: 6)
+    if byRevocation {
+      bench.machine.revoke([id], isLost: false, at: bench.moment)
+    } else {
+      bench.machine.beginDrain(at: bench.moment)
+    }
+    bench.machine.reachedEnd(of: id, at: 6)
+    bench.answerAll()
+    bench.acknowledge()
+    let commits = byRevocation ? bench.machine.takeRelease(at: bench.moment)?.commits : bench.machine.takeCommits()
+    #expect(commits?.map(\.offset) == [2])
+  }
+
+  @Test func theEndOfAnEarlierAssignmentSaysNothing() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.poll(app: 0, 2)
+    bench.machine.reachedEnd(of: id, at: 9)
+    bench.machine.revoke([id], isLost: true, at: bench.moment)
+    _ = bench.machine.takeRelease(at: bench.moment)
+    bench.machine.reachedEnd(of: id, at: 9)
+    bench.assign()
+    bench.poll(app: 0, 2)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [2])
+  }
+}
