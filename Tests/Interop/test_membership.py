@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from apns_standin import Answer
 from replicas import (
     PARTITIONS,
     STRATEGIES,
@@ -18,7 +19,7 @@ from replicas import (
     share,
 )  # fmt: skip
 from waiting import PATIENCE, until
-from world import TOPICS
+from world import TOPICS, as_record, device_token, request
 
 ALL = PARTITIONS + TOPICS["push.deferred"]
 #: How long a drain may take, and beyond it the last commit and the farewell to the group, in seconds.
@@ -35,6 +36,8 @@ def test_a_rolling_update_loses_and_repeats_nothing(world, strategy):
     """
     broker = world.broker
     equip(world, SESSION, **{"partition.assignment.strategy": strategy})
+    # Long enough that rebalances and drains meet, and that much is in flight.
+    world.server.answer_by_default(Answer(delay=1))
     replicas = [world.martlet(drainTimeout=f"{DRAIN}s") for _ in range(2)]
     for replica in replicas:
         replica.wait_ready()
@@ -55,6 +58,24 @@ def test_a_rolling_update_loses_and_repeats_nothing(world, strategy):
         assert max(drains) < (DRAIN + FAREWELL) * PATIENCE
         assert traffic.latencies()[-1] < (DRAIN + FAREWELL) * PATIENCE
         assert not traffic.repeats(), f"{len(traffic.repeats())} requests were sent again"
+
+
+def test_a_rebalance_in_the_midst_of_a_drain_takes_nothing_from_what_is_open(world):
+    """The group waits for the answers, and the new replica begins behind them."""
+    assert world.broker.groups == {}
+    old = world.martlet(drainTimeout="10s").wait_ready()
+    world.server.answer_by_default(Answer(delay=4))
+    asked = [request(device_token(number)) for number in range(100)]
+    world.send([as_record(one) for one in asked])
+    until("all are open", lambda: len(world.server.seen) == 100, 20)
+    old.process.terminate()
+    new = world.martlet()
+    until("it is asked for its partitions", lambda: '"partitions_revoked"' in old.text(), 20)
+    assert old.running
+    new.wait_ready()
+    assert old.wait() == 0
+    world.results.by_id([one["id"] for one in asked], quiet=1)
+    assert len(world.server.seen) == len(world.results.records) == 100
 
 
 def test_of_three_replicas_one_is_killed(world):
