@@ -51,10 +51,14 @@ struct KafkaTroubleTests {
   /// A second replica joins under load, and the first one leaves: no request is without a result.
   @Test(arguments: ["range", "cooperative-sticky"])
   func replicasShareThePartitions(strategy: String) async throws {
-    let plan = Plan(Self.slow(.milliseconds(20))) { settings in
+    // Cooperative assignors count the partitions of all topics together: a replica that comes may get those of the
+    // deferred topic first, and a few of the others.
+    let partitions = 8
+    var plan = Plan(Self.slow(.milliseconds(20))) { settings in
       settings.kafka.consumerProperties.append(
         KafkaProperty(name: "partition.assignment.strategy", value: .text(strategy)))
     }
+    plan.requestPartitions = partitions
     try await World.with(plan) { world in
       var sent = 0
       /// Keeps requests coming, a few ahead of the results, until `condition` holds.
@@ -73,10 +77,10 @@ struct KafkaTroubleTests {
       try await run { first.snapshot.value(.recordsConsumed) >= 200 }
       let second = try world.start()
       try await run { second.snapshot.value(.recordsConsumed) >= 200 }
-      try await run { first.share == 2 && second.share == 2 }
+      try await run { first.share > 0 && second.share > 0 && first.share + second.share == partitions }
       let before = second.snapshot.value(.recordsConsumed)
       async let end = world.drain(first)
-      try await run { second.share == 4 && second.snapshot.value(.recordsConsumed) >= before + 200 }
+      try await run { second.share == partitions && second.snapshot.value(.recordsConsumed) >= before + 200 }
       guard case .drained(unfinished: 0) = await end else {
         Issue.record("the first service did not drain")
         return
