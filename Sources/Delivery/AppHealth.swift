@@ -147,15 +147,16 @@ package struct AppHealth: Sendable {
   func wasSeen(now: Instant) -> Bool { lastBegan.map { now - $0 < Self.recently } ?? false }
 
   /// How long a request that is put aside for want of room waits before it is read again: for as long as that has
-  /// lasted already, so that what is too much for an app is not read over and over again.
+  /// lasted already, so that what is too much for an app is not read over and over again; but no longer than ten seconds,
+  /// since others may lie behind it on the deferred topic.
   ///
   /// - Parameter isUnwell: the app does not move; if it does, there may be room soon.
   mutating func spillTime(isUnwell: Bool, now: Instant) -> Duration {
     if let spill, now - spill.until > .seconds(1) { self.spill = nil }
     let from = spill?.from ?? now
     let floor = spill?.floor ?? inFlight / 2
-    let (shortest, longest): (Duration, Duration) = isUnwell ? (.seconds(5), .seconds(60)) : (.seconds(1), .seconds(10))
-    let wait = min(max(now - from, shortest), longest)
+    let shortest: Duration = isUnwell ? .seconds(5) : .seconds(1)
+    let wait = min(max(now - from, shortest), .seconds(10))
     spill = (from, max(spill?.until ?? now, now + wait), floor)
     return wait
   }
