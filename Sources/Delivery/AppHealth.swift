@@ -30,10 +30,6 @@ package struct AppHealth: Sendable {
   private var lastProgress: Instant?
   private var lastBegan: Instant?
 
-  /// When requests of the app began to be put aside for want of room, until when the last of them waits, and below how
-  /// many in flight that is over.
-  private var spill: (from: Instant, until: Instant, floor: Int)?
-
   /// Pushes taken up and not ended.
   package var inFlight = 0
 
@@ -113,7 +109,6 @@ package struct AppHealth: Sendable {
   /// A push of this app ended.
   mutating func ended(now: Instant) {
     inFlight -= 1
-    if let spill, inFlight < spill.floor { self.spill = nil }
     lastProgress = now
     windowCount += 1
     guard let start = windowStart, now - start >= Self.window else { return }
@@ -145,19 +140,4 @@ package struct AppHealth: Sendable {
 
   /// Whether a push of this app was taken up of late.
   func wasSeen(now: Instant) -> Bool { lastBegan.map { now - $0 < Self.recently } ?? false }
-
-  /// How long a request that is put aside for want of room waits before it is read again: for as long as that has
-  /// lasted already, so that what is too much for an app is not read over and over again; but no longer than ten seconds,
-  /// since others may lie behind it on the deferred topic.
-  ///
-  /// - Parameter isUnwell: the app does not move; if it does, there may be room soon.
-  mutating func spillTime(isUnwell: Bool, now: Instant) -> Duration {
-    if let spill, now - spill.until > .seconds(1) { self.spill = nil }
-    let from = spill?.from ?? now
-    let floor = spill?.floor ?? inFlight / 2
-    let shortest: Duration = isUnwell ? .seconds(5) : .seconds(1)
-    let wait = min(max(now - from, shortest), .seconds(10))
-    spill = (from, max(spill?.until ?? now, now + wait), floor)
-    return wait
-  }
 }

@@ -53,8 +53,8 @@ extension DeliveryMachine {
         }
         way = .early
       } else if inFlight(of: request.app) >= cap(of: request.app, at: moment) {
-        guard mustPark(request.app, at: moment) else {
-          waitForRoom(place, request.app, at: moment)
+        guard mustPark(request.app, isBack: request.deferral != nil, at: moment) else {
+          waitForRoom(place, request.app, isBack: request.deferral != nil, at: moment)
           return false
         }
         way = .aside
@@ -162,9 +162,8 @@ extension DeliveryMachine {
 
   /// When there may be room for a push whose app is at its cap.
   private mutating func roomIn(_ slot: PushSlot, at moment: Moment) -> Duration {
-    guard let app = pushes[slot].subject.app else { return .zero }
-    let wait = health[Int(app.value)].spillTime(isUnwell: isUnwell(app, at: moment), now: moment.instant)
-    let spread = wait + random.uniform(below: max(wait / 4, .seconds(1)))
+    // Not sooner: a request that is read again before its parking was acknowledged is in flight twice.
+    let spread = Duration.seconds(5) + random.uniform(below: .seconds(5))
     guard let expiration = pushes[slot].subject.notification.expiration, expiration > 0 else { return spread }
     // It ends when its time has come, not long after.
     return min(spread, .milliseconds(max(0, expiration * 1000 - moment.time.milliseconds)))

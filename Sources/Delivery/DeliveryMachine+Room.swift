@@ -9,15 +9,15 @@ extension DeliveryMachine {
   }
 
   /// - Parameter app: whose cap it waits for; `nil`: that of all together.
-  mutating func waitForRoom(_ place: Int, _ app: AppIndex?, at moment: Moment) {
+  mutating func waitForRoom(_ place: Int, _ app: AppIndex?, isBack: Bool = false, at moment: Moment) {
     partitions[place].heldUntil = nil
-    waitingForRoom.append(WaitingPlace(place: place, app: app))
+    waitingForRoom.append(WaitingPlace(place: place, app: app, isBack: isBack))
     notePatience(at: moment)
   }
 
   /// Tells whether the intake waits for apps, and when that must be looked at again.
   mutating func notePatience(at moment: Moment) {
-    patience.note(isWaiting: waitingForRoom.contains { $0.app != nil }, now: moment.instant)
+    patience.note(isWaiting: waitingForRoom.contains { $0.app != nil && !$0.isBack }, now: moment.instant)
     let isOver = patience.isOver(now: moment.instant)
     roomCheck = moment.instant + (isOver ? IntakePatience.most : patience.left(now: moment.instant))
   }
@@ -37,7 +37,7 @@ extension DeliveryMachine {
     waitingForRoom.removeAll(keepingCapacity: true)
     for item in waiting {
       guard partitions.slots[item.place] != nil, partitions[item.place].heldUntil == nil else { continue }
-      if inFlight < limits.maxInFlight, hasRoom(item.app, at: moment) {
+      if inFlight < limits.maxInFlight, hasRoom(item, at: moment) {
         takeHeld(item.place, at: moment)
       } else {
         waitingForRoom.append(item)
@@ -47,9 +47,9 @@ extension DeliveryMachine {
   }
 
   /// Whether a record of the app would be taken up, or parked: not held again.
-  private func hasRoom(_ app: AppIndex?, at moment: Moment) -> Bool {
-    guard let app, !apps.isRemoved(app) else { return true }
-    return inFlight(of: app) < cap(of: app, at: moment) || mustPark(app, at: moment)
+  private func hasRoom(_ item: WaitingPlace, at moment: Moment) -> Bool {
+    guard let app = item.app, !apps.isRemoved(app) else { return true }
+    return inFlight(of: app) < cap(of: app, at: moment) || mustPark(app, isBack: item.isBack, at: moment)
   }
 
   /// Whether a parked request that is not due may wait in memory: when there is plenty of room in all respects.
@@ -80,10 +80,17 @@ extension DeliveryMachine {
     isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app, at: moment) || partitions[place].isCrowded)
   }
 
+  /// So few in flight tell nothing of an app's speed, and are gone soon: an app that moves is waited for.
+  private static let fewInFlight = 32
+
   /// Whether what an app at its cap has beyond that is parked rather than waited for: when it does not move; or when
   /// it moves, but not briskly, the intake has waited for such apps long enough, and others would gain by being read.
-  func mustPark(_ app: AppIndex, at moment: Moment) -> Bool {
+  ///
+  /// - Parameter isBack: the request was parked before. As long as its app moves it is not parked again and again: that
+  ///   would have no end.
+  func mustPark(_ app: AppIndex, isBack: Bool, at moment: Moment) -> Bool {
     if isUnwell(app, at: moment) { return true }
+    if isBack || inFlight(of: app) < Self.fewInFlight { return false }
     let isBrisk = health[Int(app.value)].isBrisk(now: moment.instant)
     return !isBrisk && patience.isOver(now: moment.instant) && hasOthersWithRoom(at: moment)
   }

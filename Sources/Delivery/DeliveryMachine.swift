@@ -46,7 +46,10 @@ package struct DeliveryMachine: Sendable {
   /// A partition whose next record waits for its app, or for all together (`nil`), to fall below the cap.
   struct WaitingPlace: Sendable {
     var place: Int
+    /// Whose cap it waits for; `nil`: that of all together.
     var app: AppIndex?
+    /// The request was parked before. It is waited for where it lies, and others with it; not on the topics of requests.
+    var isBack: Bool
   }
 
   package let limits: Limits

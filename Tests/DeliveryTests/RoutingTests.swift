@@ -103,33 +103,6 @@ import Wire
     #expect(changes == 1)
   }
 
-  @Test func whatIsPutAsideWaitsForAsLongAsThatHasLasted() {
-    var health = AppHealth()
-    let steps: [(at: Int, isUnwell: Bool, wait: Int)] = [
-      (0, true, 5), (4, true, 5), (8, true, 8), (16, true, 10), (26, true, 10), (36, true, 10), (36, false, 10),
-      // Nothing was put aside since what was is back.
-      (300, false, 1), (301, false, 1), (303, false, 3), (303, true, 5), (500, true, 5),
-    ]
-    for step in steps {
-      let wait = health.spillTime(isUnwell: step.isUnwell, now: start + .seconds(step.at))
-      #expect(wait == .seconds(step.wait), "after \(step.at) s")
-    }
-  }
-
-  @Test func whatIsPutAsideWaitsForLittleAgainOnceTheAppHasMoved() {
-    var health = AppHealth()
-    for _ in 0..<10 { health.began(now: start) }
-    for second in [0, 4, 8, 16] { _ = health.spillTime(isUnwell: true, now: start + .seconds(second)) }
-    for _ in 0..<5 { health.ended(now: start + .seconds(20)) }
-    #expect(health.spillTime(isUnwell: true, now: start + .seconds(20)) == .seconds(10))
-    health.ended(now: start + .seconds(21))
-    #expect(health.spillTime(isUnwell: true, now: start + .seconds(21)) == .seconds(5))
-    // Nor does it count as moving that one was let go unsent.
-    for second in [25, 30] { _ = health.spillTime(isUnwell: true, now: start + .seconds(second)) }
-    for _ in 0..<4 { health.left() }
-    #expect(health.spillTime(isUnwell: true, now: start + .seconds(33)) == .seconds(10))
-  }
-
   @Test func anAppIsSlowWhenItsBacklogWouldTakeLong() {
     var health = AppHealth()
     for _ in 0..<5000 { health.began(now: start) }
