@@ -115,8 +115,10 @@ final class Broker {
     logs[id]?.leaderlessUntil = leaderlessUntil
   }
 
-  /// Retention deletes what is committed, and what is committed alone.
+  /// Retention deletes what is committed, and what is committed alone. An offset that was committed for the log as it
+  /// was before a cut says nothing of what stands there now.
   func expire(_ id: PartitionID) {
+    guard log(id).committedCuts == log(id).cuts else { return }
     let start = max(log(id).start, min(log(id).committed?.offset ?? 0, log(id).nextOffset))
     logs[id]?.start = start
   }
@@ -248,10 +250,19 @@ final class Broker {
       || oracle[item].lastParkAcknowledged > record.order
   }
 
-  /// Whether all that was ever appended is committed.
+  /// Whether all that a reader can still find is committed. What retention deleted had been; a commit that went back
+  /// since, after a reset, need not come up to it again.
   func isCommitted(_ id: PartitionID) -> Bool {
-    guard let last = log(id).records.last else { return true }
+    guard let last = log(id).records.last, last.record.offset >= log(id).start else { return true }
     return (log(id).committed?.offset ?? 0) > last.record.offset
+  }
+
+  /// What is still to be committed, in words.
+  var uncommitted: String {
+    let open = partitions.filter { !isCommitted($0) }.map { id in
+      "\(id) committed to \(log(id).committed?.offset ?? 0) of \(log(id).nextOffset)"
+    }
+    return open.isEmpty ? "all is committed" : open.joined(separator: ", ")
   }
 }
 

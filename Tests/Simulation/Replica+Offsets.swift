@@ -106,8 +106,14 @@ extension Replica {
       world.note("\(name) says that \(id) began again")
       owned[id]?.awaitsRewind = false
       // With two resets that it had not told of, it may have spoken of the first one.
-      if assigned.pendingResets == 1 { owned[id]?.bookCuts = assigned.noticedCuts }
-      owned[id]?.pendingResets = assigned.pendingResets == 1 ? 0 : .max / 2
+      guard assigned.pendingResets == 1 else {
+        owned[id]?.pendingResets = .max / 2
+        continue
+      }
+      owned[id]?.bookCuts = assigned.noticedCuts
+      owned[id]?.pendingResets = 0
+      // Its book has nothing of what was polled before the reset and not again: another record is no news to it there.
+      owned[id]?.polled = assigned.polled.filter { $0.key < assigned.position }
     }
   }
 

@@ -136,7 +136,9 @@ package struct Simulation {
         world.fail("nothing happens any more, and \(oracle.unfinished) are unfinished")
         break
       }
-      world.check(world.now <= deadline, "\(oracle.unfinished) are unfinished long after the last fault; \(crew.state)")
+      world.check(
+        world.now <= deadline,
+        "\(oracle.unfinished) are unfinished long after the last fault, \(broker.uncommitted); \(crew.state)")
     }
     return world.now
   }
