@@ -53,7 +53,7 @@ import Wire
 
   @Test func whatIsParkedForWantOfRoomIsBackWhenItExpires() {
     for (extra, range) in [
-      ("", 1_790_000_006_000...1_790_000_007_250),
+      ("", 1_790_000_006_000...1_790_000_011_000),
       (#","expiration":1790000003"#, 1_790_000_003_000...1_790_000_003_000),
     ] {
       let headers = parked(extra: extra).published.first?.item.extraHeaders ?? []
