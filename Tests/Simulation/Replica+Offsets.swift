@@ -72,7 +72,8 @@ extension Replica {
         if assigned.polled.isEmpty { owned[id]?.bookCuts = log.cuts }
       } else {
         broker.lose(id, before: assigned.position, newerThan: assigned.noticedCuts)
-        if assigned.bookCuts == assigned.noticedCuts { owned[id]?.bookCuts = log.cuts }
+        // After a reset that the machine does not know of yet, its book goes beyond the position.
+        if assigned.bookCuts == assigned.noticedCuts, assigned.pendingResets == 0 { owned[id]?.bookCuts = log.cuts }
       }
     }
   }
