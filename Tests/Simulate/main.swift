@@ -65,7 +65,10 @@ struct Options: Sendable {
   }
 }
 
-/// Plays runs on several cores; each takes the next seed.
+/// Set by an interrupt: the runs that are being played end, and what became of them so far is told.
+let isStopping = Atomic(false)
+
+/// Plays runs on several cores; each takes the next seed. Says on standard error how far it is.
 final class Players: Sendable {
   private let options: Options
   private let next: Atomic<UInt64>
@@ -89,12 +92,21 @@ final class Players: Sendable {
   }
 
   private func playOn() {
-    while clock.now - start < options.limit, totals.withLock({ $0.failed }) < (options.stopsEarly ? 1 : 5) {
+    while !isStopping.load(ordering: .relaxed), clock.now - start < options.limit,
+      totals.withLock({ $0.failed }) < (options.stopsEarly ? 1 : 5)
+    {
       let seed = next.wrappingAdd(1, ordering: .relaxed).oldValue
       guard options.seeds.contains(seed) else { return }
       if options.isVerbose { print("seed \(seed)") }
       let report = Simulation.run(seed: seed)
-      totals.withLock { $0.add(report) }
+      let runs = totals.withLock { totals in
+        totals.add(report)
+        return totals.runs
+      }
+      if runs.isMultiple(of: 1000) {
+        let line = Array("\(runs) runs\n".utf8)
+        _ = unsafe write(STDERR_FILENO, line, line.count)
+      }
       if let violation = report.violation {
         print(options.stopsEarly ? "seed \(seed): \(violation)" : Simulation.explain(report))
       }
@@ -106,5 +118,6 @@ final class Players: Sendable {
 if let seed = environment("MARTLET_SIM_SEED").flatMap({ UInt64($0) }) {
   exit(playOne(seed))
 } else {
+  signal(SIGINT) { _ in isStopping.store(true, ordering: .relaxed) }
   exit(await Players(Options(CommandLine.arguments.dropFirst())).play())
 }
