@@ -18,6 +18,7 @@ COPY Package.swift ./
 COPY Sources ./Sources
 COPY Tests ./Tests
 COPY Benchmarks/Micro ./Benchmarks/Micro
+COPY Fuzz ./Fuzz
 COPY scripts/build-program ./scripts/build-program
 
 RUN ["scripts/build-program", "/out"]
