@@ -113,18 +113,6 @@ import Wire
     #expect(held <= .milliseconds(50) + .seconds(20) / 50 + .milliseconds(50), "\(held)")
     #expect(bench.count(.deferred) > 500)
     #expect(bench.machine.inFlight(of: AppIndex(0)) >= 90)
-    // One of those that come back is waited for where it lies: it is not parked over and over again.
-    let parked = bench.count(.deferred)
-    bench.assign(topic: MachineBench.deferred)
-    bench.poll([
-      MachineBench.record(
-        MachineBench.request(0, id: 7), offset: 0, topic: MachineBench.deferred,
-        headers: [
-          (OwnHeader.notBefore, Array("1790000000000".utf8)), (OwnHeader.takenUpAt, Array("1790000000000".utf8)),
-        ])
-    ])
-    bench.acknowledge()
-    #expect(bench.count(.deferred) == parked && !bench.machine.isIntakeHeld)
   }
 
   @Test func aBriskAppAtItsCapIsWaitedForHoweverOften() {
