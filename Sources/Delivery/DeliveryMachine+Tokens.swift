@@ -7,23 +7,20 @@ extension DeliveryMachine {
   mutating func noteToken(
     _ result: SendResult, _ decision: RetryPolicy.Decision, _ slot: PushSlot, _ app: AppIndex, at moment: Moment
   ) {
-    guard case .answered(let response) = result else { return }
-    let isThrottled = response.verdict == .throttled
-    guard isThrottled || !tokenPauses.isEmpty, !pushes[slot].subject.notification.isBroadcast else { return }
-    guard isThrottled else {
-      switch response.verdict {
-      case .delivered, .rejected, .invalidToken: tokenPauses.end(tokenKey(of: slot, app))
-      // They say nothing of the token.
-      case .throttled, .retry, .refreshToken, .replaceConnection, .credentialFault: break
-      }
-      return
+    guard case .answered(let response) = result, !pushes[slot].subject.notification.isBroadcast else { return }
+    switch response.verdict {
+    case .throttled:
+      let delay: Duration =
+        switch decision {
+        case .again(let delay), .park(let delay): delay
+        case .end: retryPolicy.backoff(pushes[slot].subject.attempts, &random)
+        }
+      tokenPauses.pause(tokenKey(of: slot, app), until: moment.instant + delay, now: moment.instant)
+    case .delivered, .rejected, .invalidToken:
+      if !tokenPauses.isEmpty { tokenPauses.end(tokenKey(of: slot, app)) }
+    // They say nothing of the token.
+    case .retry, .refreshToken, .replaceConnection, .credentialFault: break
     }
-    let delay: Duration =
-      switch decision {
-      case .again(let delay), .park(let delay): delay
-      case .end: retryPolicy.backoff(pushes[slot].subject.attempts, &random)
-      }
-    tokenPauses.pause(tokenKey(of: slot, app), until: moment.instant + delay, now: moment.instant)
   }
 
   /// Lets a push wait if its token is left alone: in memory, or for longer waits on the deferred topic. One with an
