@@ -1,5 +1,6 @@
 import Glibc
 import Service
+import TestSupport
 import Testing
 import Transport
 
@@ -8,15 +9,8 @@ import Transport
 struct CheckCommandTests {
   /// Writes a file of its own, hands its path over, and removes it.
   private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
-    var template = Array("/tmp/martlet-check-XXXXXX".utf8CString)
-    let descriptor = unsafe mkstemp(&template)
-    try #require(descriptor >= 0)
-    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    defer { _ = unsafe unlink(path) }
-    let bytes = Array(text.utf8)
-    #expect(unsafe write(descriptor, bytes, bytes.count) == bytes.count)
-    close(descriptor)
-    return try body(path)
+    let files = try TemporaryFiles()
+    return try withExtendedLifetime(files) { try body(files.write("file", text)) }
   }
 
   private func report(_ text: String) throws -> CheckReport {

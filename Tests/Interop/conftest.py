@@ -2,6 +2,7 @@
 
 import pytest
 
+from systemd import Manager
 from world import World
 
 LOGS = pytest.StashKey[list]()
@@ -21,6 +22,17 @@ def world(tmp_path, request):
     made.close()
     leaks = made.leaks()
     assert not leaks, leaks[:5]
+
+
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    """Hears what systemd would of the service, and the signs of life for its watchdog, five in a second."""
+    made = Manager(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(made.path))
+    monkeypatch.setenv("WATCHDOG_USEC", "400000")
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    yield made
+    made.socket.close()
 
 
 @pytest.hookimpl(wrapper=True)

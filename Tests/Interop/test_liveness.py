@@ -11,21 +11,9 @@ import pytest
 
 from apns_standin import Answer
 from test_command_line import martlet as command
-from test_systemd_protocol import Manager
 from threads import stopped
 from waiting import until
 from world import as_record, device_token, request
-
-
-@pytest.fixture
-def manager(tmp_path, monkeypatch):
-    """Hears the signs of life that systemd's watchdog waits for, five in a second."""
-    made = Manager(tmp_path / "notify")
-    monkeypatch.setenv("NOTIFY_SOCKET", str(made.path))
-    monkeypatch.setenv("WATCHDOG_USEC", "400000")
-    monkeypatch.delenv("WATCHDOG_PID", raising=False)
-    yield made
-    made.socket.close()
 
 
 def stuck(martlet) -> set[str]:

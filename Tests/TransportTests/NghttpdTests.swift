@@ -50,29 +50,21 @@ import Wire
     defer { loop.stop() }
     let authority = try CertificateAuthority(name: "test authority")
     let identity = try authority.issueServer(names: ["localhost"])
-    let files = try ["key": identity.privateKeyPEM(), "cert": identity.certificatePEM()].mapValues(write)
-    defer { for file in files.values { unsafe unlink(file) } }
+    let files = try TemporaryFiles()
+    defer { withExtendedLifetime(files) {} }
+    let key = try files.write("key.pem", identity.privateKeyPEM())
+    let certificate = try files.write("certificate.pem", identity.certificatePEM())
     let tls = try TLSContext.client(trust: .pem(try authority.pem()))
     // It cannot be told to take any free port: one that was free a moment ago is tried, and another if it was taken.
     for _ in 0..<5 {
       let endpoint = try freeEndpoint(loop)
       let process = try start(
-        options + ["-a", "127.0.0.1", String(endpoint.port), files["key"] ?? "", files["cert"] ?? ""])
+        options + ["-a", "127.0.0.1", String(endpoint.port), key, certificate])
       defer { process.end() }
       guard waitUntil({ takesConnections(loop, endpoint) || process.hasEnded }), !process.hasEnded else { continue }
       return try body(loop, endpoint, tls)
     }
     Issue.record("nghttpd did not start")
-  }
-
-  private static func write(_ text: String) throws -> String {
-    var name = Array("/tmp/martlet-test-XXXXXX\0".utf8CString)
-    let descriptor = unsafe mkstemp(&name)
-    try #require(descriptor >= 0)
-    let bytes = Array(text.utf8)
-    #expect(unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
-    close(descriptor)
-    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   private static func freeEndpoint(_ loop: EventLoop) throws -> Endpoint {
