@@ -1,6 +1,7 @@
 """The program under test, and the other programs that a test starts."""
 
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -13,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from waiting import PATIENCE, until
@@ -32,17 +33,27 @@ def find_binary() -> Path:
     raise FileNotFoundError("no martlet in .build: run scripts/test, or swift build, or set MARTLET_BINARY")
 
 
-def free_port() -> int:
-    """A port that is free now, and that no other worker of this run chooses.
-
-    It is below the ports that the kernel hands out, so that no connection takes it before the server is there.
+def _ports() -> Iterator[int]:
+    """The ports of this worker in some order. They are below those that the kernel hands out, so that no connection
+    takes one before the server is there.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 10
-    while True:
-        port = 12_000 + worker * 2_000 + random.randrange(2_000)
+    first = 12_000 + worker * 2_000
+    return itertools.cycle(random.sample(range(first, first + 2_000), 2_000))
+
+
+PORTS = _ports()
+
+
+def free_port() -> int:
+    """A port that is free now, that no other worker of this run chooses, and that this one has not chosen lately: two
+    servers that are not there yet never get the same.
+    """
+    for port in PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+    raise AssertionError("no port is free")
 
 
 class Program:
