@@ -117,6 +117,9 @@ package struct AppHealth: Sendable {
     windowCount = 0
   }
 
+  /// Whether nothing has ended since it began: its first connection may not be there yet.
+  var isUntried: Bool { perSecond == nil && windowCount == 0 }
+
   /// Whether what is in flight would take longer than patience allows. Asked at the cap only.
   func isSlow(now: Instant) -> Bool {
     guard let lastProgress else { return false }

@@ -6,6 +6,7 @@ extension DeliveryMachine {
   /// Takes polled records up, in the order in which they were polled.
   package mutating func take(_ records: [Record], at moment: Moment) {
     tally.consumed += records.count
+    if startupEnds == nil, !records.isEmpty { startupEnds = moment.instant + limits.startup }
     var place = -1
     for record in records {
       if place < 0 || partitions[place].id != record.source {

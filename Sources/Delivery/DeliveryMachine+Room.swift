@@ -17,7 +17,8 @@ extension DeliveryMachine {
 
   /// Tells whether the intake waits for apps, and when that must be looked at again.
   mutating func notePatience(at moment: Moment) {
-    patience.note(isWaiting: waitingForRoom.contains { $0.app != nil && !$0.isBack }, now: moment.instant)
+    let isWaiting = waitingForRoom.contains { $0.app != nil && !$0.isBack }
+    patience.note(isWaiting: isWaiting && !isStarting(at: moment), now: moment.instant)
     let isOver = patience.isOver(now: moment.instant)
     roomCheck = moment.instant + (isOver ? IntakePatience.most : patience.left(now: moment.instant))
   }
@@ -47,7 +48,7 @@ extension DeliveryMachine {
   }
 
   /// Whether a record of the app would be taken up, or parked: not held again.
-  private func hasRoom(_ item: WaitingPlace, at moment: Moment) -> Bool {
+  private mutating func hasRoom(_ item: WaitingPlace, at moment: Moment) -> Bool {
     guard let app = item.app, !apps.isRemoved(app) else { return true }
     return inFlight(of: app) < cap(of: app, at: moment) || mustPark(app, isBack: item.isBack, at: moment)
   }
@@ -88,7 +89,7 @@ extension DeliveryMachine {
   ///
   /// - Parameter isBack: the request was parked before. As long as its app moves it is not parked again and again: that
   ///   would have no end.
-  func mustPark(_ app: AppIndex, isBack: Bool, at moment: Moment) -> Bool {
+  mutating func mustPark(_ app: AppIndex, isBack: Bool, at moment: Moment) -> Bool {
     if isUnwell(app, at: moment) { return true }
     if isBack || inFlight(of: app) < Self.fewInFlight { return false }
     let isBrisk = health[Int(app.value)].isBrisk(now: moment.instant)
@@ -96,17 +97,26 @@ extension DeliveryMachine {
   }
 
   /// Whether some app was seen of late that uses little of its room. One at its cap does not.
-  private func hasOthersWithRoom(at moment: Moment) -> Bool {
-    health.indices.contains { index in
+  private mutating func hasOthersWithRoom(at moment: Moment) -> Bool {
+    if let known = othersHaveRoom, known.at == moment.instant { return known.1 }
+    let found = health.indices.contains { index in
       health[index].wasSeen(now: moment.instant)
         && health[index].inFlight * 4 < cap(of: AppIndex(Int32(index)), at: moment)
     }
+    othersHaveRoom = (moment.instant, found)
+    return found
   }
 
-  /// Whether an app at its cap does not move, or hardly.
+  /// Whether the first connections may still be under way.
+  @inline(__always)
+  private func isStarting(at moment: Moment) -> Bool { startupEnds.map { moment.instant < $0 } ?? true }
+
+  /// Whether an app at its cap does not move, or hardly. Of one that has begun with the service that is not said yet.
   @inline(__always)
   func isUnwell(_ app: AppIndex, at moment: Moment) -> Bool {
-    health[Int(app.value)].isBroken || health[Int(app.value)].isSlow(now: moment.instant)
+    let health = health[Int(app.value)]
+    if health.isBroken { return true }
+    return health.isSlow(now: moment.instant) && !(health.isUntried && isStarting(at: moment))
   }
 
   // MARK: A commit's metadata

@@ -24,6 +24,8 @@ package struct DeliveryMachine: Sendable {
     package var maxInFlight = 20_000
     package var maxInFlightBytes = 32 << 20
     package var maxInFlightPerApp = 5_000
+    /// How long all apps may take for their first connections: that they have not answered yet says nothing of them.
+    package var startup: Duration = .seconds(1)
     /// How long what is in flight of a revoked partition may take to finish.
     package var revocationTimeout: Duration = .seconds(5)
     /// The most bytes of a commit's metadata; brokers take 4,096 by default.
@@ -73,6 +75,10 @@ package struct DeliveryMachine: Sendable {
   /// When those are to be looked at again, if nothing happens before.
   var roomCheck = Instant.distantFuture
   var patience = IntakePatience()
+  /// Until when an app that has not answered yet is waited for: once, from the first record on.
+  var startupEnds: Instant?
+  /// Whether there were others with room, and when that was looked at: once a turn, however many apps there are.
+  var othersHaveRoom: (at: Instant, Bool)?
   /// Device tokens that are left alone for a while.
   var tokenPauses = TokenPauses()
   var keys: KeyOrder

@@ -19,10 +19,13 @@ struct MachineBench {
   var stored: [(topic: OutputTopic, key: String?, value: String?, headers: [Publication.ExtraHeader])] = []
   var events: [DeliveryEvent] = []
 
+  /// - Parameter startup: how long the first connections may take. None by default: the apps have them long since.
   init(
     limits: DeliveryMachine.Limits = DeliveryMachine.Limits(), policy: RetryPolicy = RetryPolicy(), apps: Int = 2,
-    seed: UInt64 = 1
+    startup: Duration = .zero, seed: UInt64 = 1
   ) {
+    var limits = limits
+    limits.startup = startup
     let table = AppTable(
       (0..<apps).map { AppRules(name: "app-\($0)", bundleID: "com.example.app\($0)", environment: .production) })
     machine = DeliveryMachine(

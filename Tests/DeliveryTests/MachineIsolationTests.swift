@@ -133,6 +133,38 @@ import Wire
     #expect(bench.count(.results) > 3500)
   }
 
+  /// All apps connect at once when the service starts with a backlog before it: the ones that come first have room, and
+  /// those at their caps have not answered yet. Nothing is wrong with them.
+  @Test func whatAppsHaveBeyondTheirCapsIsWaitedForWhileTheyConnectForTheFirstTime() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), startup: .seconds(1))
+    bench.assign(0..<2)
+    bench.poll(app: 0, 120)
+    bench.poll(app: 1, 1, partition: 1)
+    for _ in 0..<9 { bench.pass(.milliseconds(100)) }
+    #expect(bench.count(.deferred) == 0)
+    #expect(bench.machine.isIntakeHeld)
+    bench.answerAll()
+    bench.acknowledge()
+    bench.pass(.milliseconds(10))
+    #expect(bench.submitted.count == 20)
+    #expect(bench.count(.deferred) == 0)
+  }
+
+  /// And that ends: once, a second after the first record.
+  @Test func anAppThatDoesNotConnectIsWaitedForOnceWhenTheServiceStarts() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), startup: .seconds(1))
+    bench.assign(0..<2)
+    bench.poll(app: 0, 120)
+    bench.poll(app: 1, 1, partition: 1)
+    for _ in 0..<100 where bench.machine.isIntakeHeld { bench.pass(.milliseconds(10)) }
+    #expect(bench.moment.instant <= MachineBench(apps: 1).moment.instant + .milliseconds(1060))
+    #expect(bench.count(.deferred) + bench.published.count >= 20)
+    bench.acknowledge()
+    bench.poll(app: 0, 5, from: 120)
+    bench.pass(.milliseconds(60))
+    #expect(!bench.machine.isIntakeHeld)
+  }
+
   @Test func aDozenAppsThatDoNotMoveLeaveRoomToOneThatDoes() {
     var bench = MachineBench(limits: MachineBench.limits(400, app: 100), apps: 13)
     bench.assign()
