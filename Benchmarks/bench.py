@@ -156,11 +156,13 @@ class Bench:
         }
         return MockKafka(self.binary, topics, self.directory / f"mock-kafka-{name}.log")
 
-    def service(self, name: str, bootstrap: str) -> Martlet:
-        """The service with its configuration; not started."""
+    def service(self, name: str, bootstrap: str, properties: dict[str, str] | None = None) -> Martlet:
+        """The service with its configuration, and these properties of its consumer; not started."""
         port = free_port()
         path = self.directory / f"martlet-{name}.json5"
-        path.write_text(json.dumps(self.configuration(bootstrap, port), indent=2))
+        configuration = self.configuration(bootstrap, port)
+        configuration["kafka"]["consumerProperties"] = properties or {}
+        path.write_text(json.dumps(configuration, indent=2))
         return Martlet(self.binary, path, port, self.directory / f"martlet-{name}.log")
 
     def measure(self, service: Martlet, broker: MockKafka, marks: "Marks") -> Run:

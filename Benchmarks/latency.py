@@ -8,6 +8,7 @@ import json
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,7 +31,7 @@ class Timetable(threading.Thread):
         self.bench, self.rate, self.seconds, self.partitions = bench, rate, seconds, partitions
         self.count = int(rate * seconds)
         self.records = [bench.record() for _ in range(1000)]
-        #: How late the last one was produced, at most, in seconds: if it is much, the load was not what it should be.
+        #: How late one was produced, at most, in seconds: if it is much, the load was not what it should be.
         self.latest = 0.0
 
     def run(self) -> None:
@@ -66,15 +67,19 @@ class Results:
                 result = json.loads(message.value())
                 self.milliseconds.append(result["completed_at"] - result["requested_at"])
 
-    def percentile(self, share: float) -> int:
-        values = sorted(self.milliseconds)
-        return values[min(len(values) - 1, int(len(values) * share))]
-
 
 @contextmanager
-def service(bench, name: str, partitions: int = 8) -> Iterator[tuple[str, Martlet, "Results"]]:
-    """A broker and the service, which has joined its group and sent one request."""
-    with bench.broker(name, partitions) as broker, bench.service(name, broker.bootstrap) as martlet:
+def service(
+    bench, name: str, properties: dict[str, str] | None = None, partitions: int = 8
+) -> Iterator[tuple[str, Martlet, "Results"]]:
+    """A broker and the service, which has joined its group and sent the first requests.
+
+    `properties` are those of its consumer.
+    """
+    with (
+        bench.broker(name, partitions) as broker,
+        bench.service(name, broker.bootstrap, properties or {}) as martlet,
+    ):
         first = Timetable(bench, broker.bootstrap, 100, 0.1, partitions)
         first.run()
         results = Results(broker.bootstrap, RESULT_PARTITIONS)
@@ -87,21 +92,65 @@ def service(bench, name: str, partitions: int = 8) -> Iterator[tuple[str, Martle
             results.consumer.close()
 
 
-def latency(bench, capacity: float, seconds: float = 15) -> None:
-    """Prints percentiles at shares of `capacity`, in notifications a second."""
-    print("| load |  per second |  p50 ms |  p99 ms | p99.9 ms | produced late by, ms |")
-    print("|-----:|------------:|--------:|--------:|---------:|---------------------:|")
+def counts(martlet: Martlet, name: str) -> Counter[float]:
+    """One of the service's histograms: how many took no longer, by upper bound in seconds."""
+    start = f'{name}_bucket{{le="'
+    found = {key: count for key, count in martlet.metrics().items() if key.startswith(start)}
+    return Counter({float(key[len(start) :].partition('"')[0]): int(count) for key, count in found.items()})
+
+
+def percentile(counts: Counter[float], share: float) -> float:
+    """In milliseconds. All of a bucket are taken to be spread evenly between its bounds, as Prometheus does it."""
+    lower, below, wanted = 0.0, 0, share * counts[float("inf")]
+    for bound, count in sorted(counts.items()):
+        if count >= wanted:
+            return 1000 * (lower + (bound - lower) * (wanted - below) / max(count - below, 1))
+        lower, below = bound, count
+    raise AssertionError("a histogram without its last bucket")
+
+
+#: How long one run lasts, in seconds. The embedded broker looks for an offset from the beginning of what it keeps,
+#: batch by batch, so that it answers later and later as small batches pile up.
+RUN_SECONDS = 4
+RUNS = 5
+#: The embedded broker answers a fetch that finds nothing when its time is over. Kafka does so with the next record.
+PROPERTIES = {"fetch.wait.max.ms": "1"}
+HISTOGRAMS = ("martlet_record_to_send_seconds", "martlet_end_to_end_seconds")
+
+
+def latency(bench, capacity: float) -> None:
+    """Prints percentiles at shares of `capacity`, in notifications a second, as the service itself counts them: nothing
+    that measures takes a part of the machine while the load lasts.
+    """
+    print("|      |             | to send, ms |        |        | to the end, ms |        |        | produced late |")
+    print("| load |  per second |         p50 |    p99 |  p99.9 |            p50 |    p99 |  p99.9 |   by up to ms |")
+    print("|-----:|------------:|------------:|-------:|-------:|---------------:|-------:|-------:|--------------:|")
     for share in (0.05, 0.2, 0.5, 0.8):
-        with service(bench, f"latency-{share}") as (bootstrap, _, results):
-            table = Timetable(bench, bootstrap, capacity * share, seconds, 8)
-            table.start()
-            results.read(table.count, seconds + 60)
-            table.join()
-            print(
-                f"| {share:>4.0%} | {capacity * share:>11,.0f} | {results.percentile(0.5):>7} | "
-                f"{results.percentile(0.99):>7} | {results.percentile(0.999):>8} | {table.latest * 1000:>20,.0f} |",
-                flush=True,
-            )
+        passed, late = [Counter[float](), Counter[float]()], 0.0
+        for run in range(RUNS):
+            with service(bench, f"latency-{share}-{run}", PROPERTIES) as (bootstrap, martlet, _):
+                table = Timetable(bench, bootstrap, capacity * share, RUN_SECONDS, 8)
+                before = [counts(martlet, name) for name in HISTOGRAMS]
+                table.run()
+                wait_for(martlet, table.count)
+                for total, name, old in zip(passed, HISTOGRAMS, before, strict=True):
+                    total.update(counts(martlet, name))
+                    total.subtract(old)
+                late = max(late, table.latest)
+        figures = [percentile(histogram, part) for histogram in passed for part in (0.5, 0.99, 0.999)]
+        cells = [f"{figure:>{width},.1f}" for figure, width in zip(figures, (11, 6, 6, 14, 6, 6), strict=True)]
+        print(
+            f"| {share:>4.0%} | {capacity * share:>11,.0f} | {' | '.join(cells)} | {late * 1000:>13,.0f} |", flush=True
+        )
+
+
+def wait_for(martlet: Martlet, count: int, timeout: float = 60) -> None:
+    """Until that many more results than those of the first requests are acknowledged."""
+    deadline = time.monotonic() + timeout
+    while martlet.metrics()["martlet_end_to_end_seconds_count"] < count:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not {count} results within {timeout:g} s of the last request")
+        time.sleep(0.1)
 
 
 def soak(bench, minutes: float, rate: float) -> None:
