@@ -6,11 +6,15 @@ which it was due. So a stall delays all that was due meanwhile, and counts (no c
 
 import json
 import os
+import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -31,8 +35,6 @@ class Timetable(threading.Thread):
         self.bench, self.rate, self.seconds, self.partitions = bench, rate, seconds, partitions
         self.count = int(rate * seconds)
         self.records = [bench.record() for _ in range(1000)]
-        #: How late one was produced, at most, in seconds: if it is much, the load was not what it should be.
-        self.latest = 0.0
 
     def run(self) -> None:
         start, wall = time.monotonic() + 0.05, time.time() + 0.05
@@ -41,7 +43,6 @@ class Timetable(threading.Thread):
             ahead = start + due - time.monotonic()
             if ahead > 0.0005:
                 time.sleep(ahead)
-            self.latest = max(self.latest, -ahead)
             record = self.records[number % len(self.records)]
             self.producer.produce(
                 "push.requests", value=record.value, key=record.key, partition=number % self.partitions,
@@ -113,6 +114,8 @@ def percentile(counts: Counter[float], share: float) -> float:
 #: batch by batch, so that it answers later and later as small batches pile up.
 RUN_SECONDS = 4
 RUNS = 5
+#: How many a second a partition takes, for the same reason: fewer partitions mean larger batches.
+PARTITION_RATE = 13_000
 #: The embedded broker answers a fetch that finds nothing when its time is over. Kafka does so with the next record.
 PROPERTIES = {"fetch.wait.max.ms": "1"}
 HISTOGRAMS = ("martlet_record_to_send_seconds", "martlet_end_to_end_seconds")
@@ -120,28 +123,49 @@ HISTOGRAMS = ("martlet_record_to_send_seconds", "martlet_end_to_end_seconds")
 
 def latency(bench, capacity: float) -> None:
     """Prints percentiles at shares of `capacity`, in notifications a second, as the service itself counts them: nothing
-    that measures takes a part of the machine while the load lasts.
+    that measures takes a part of the machine while the load lasts. Beside them those of a consumer that only reads.
     """
-    print("|      |             | to send, ms |        |        | to the end, ms |        |        | produced late |")
-    print("| load |  per second |         p50 |    p99 |  p99.9 |            p50 |    p99 |  p99.9 |   by up to ms |")
-    print("|-----:|------------:|------------:|-------:|-------:|---------------:|-------:|-------:|--------------:|")
+    heads = ("load", " per second", "to send, p50 ms", "p99 ms", "p99.9", "to the end, p50", "p99 ms", "p99.9")
+    heads += ("read only, p50", "p99 ms")
+    print("|", " | ".join(f"{head:>6}" for head in heads), "|")
+    print("|", " | ".join("-" * (max(len(head), 6) - 1) + ":" for head in heads), "|")
     for share in (0.05, 0.2, 0.5, 0.8):
-        passed, late = [Counter[float](), Counter[float]()], 0.0
+        rate = capacity * share
+        partitions = max(2, int(rate // PARTITION_RATE))
+        passed = [Counter[float](), Counter[float]()]
         for run in range(RUNS):
-            with service(bench, f"latency-{share}-{run}", PROPERTIES) as (bootstrap, martlet, _):
-                table = Timetable(bench, bootstrap, capacity * share, RUN_SECONDS, 8)
+            with service(bench, f"latency-{share}-{run}", PROPERTIES, partitions) as (bootstrap, martlet, _):
+                table = Timetable(bench, bootstrap, rate, RUN_SECONDS, partitions)
                 before = [counts(martlet, name) for name in HISTOGRAMS]
                 table.run()
                 wait_for(martlet, table.count)
                 for total, name, old in zip(passed, HISTOGRAMS, before, strict=True):
                     total.update(counts(martlet, name))
                     total.subtract(old)
-                late = max(late, table.latest)
         figures = [percentile(histogram, part) for histogram in passed for part in (0.5, 0.99, 0.999)]
-        cells = [f"{figure:>{width},.1f}" for figure, width in zip(figures, (11, 6, 6, 14, 6, 6), strict=True)]
-        print(
-            f"| {share:>4.0%} | {capacity * share:>11,.0f} | {' | '.join(cells)} | {late * 1000:>13,.0f} |", flush=True
-        )
+        figures += bare(bench, rate, partitions)
+        cells = [f"{share:.0%}", f"{rate:,.0f}", *(f"{figure:.1f}" for figure in figures)]
+        row = (f"{cell:>{max(len(head), 6)}}" for cell, head in zip(cells, heads, strict=True))
+        print("|", " | ".join(row), "|", flush=True)
+
+
+def bare(bench, rate: float, partitions: int) -> list[float]:
+    """Half and 99 % of what a consumer that only reads takes under the same load; medians of some runs."""
+    halves, most = [], []
+    for run in range(RUNS):
+        with bench.broker(f"bare-{rate}-{run}", partitions) as broker:
+            table = Timetable(bench, broker.bootstrap, rate, RUN_SECONDS, partitions)
+            program = Path(__file__).with_name("bare.py")
+            properties = [f"{name}={value}" for name, value in PROPERTIES.items()]
+            command = [sys.executable, program, broker.bootstrap, str(partitions), str(table.count), *properties]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+                assert reader.stdout is not None
+                reader.stdout.readline()
+                table.run()
+                half, slow, _ = map(float, reader.stdout.readline().split())
+            halves.append(half)
+            most.append(slow)
+    return [statistics.median(halves), statistics.median(most)]
 
 
 def wait_for(martlet: Martlet, count: int, timeout: float = 60) -> None:
