@@ -127,10 +127,13 @@ package struct AppHealth: Sendable {
   }
 
   /// Whether room comes so fast that it is worth waiting for. Asked at the cap only.
-  func isBrisk(now: Instant) -> Bool {
+  ///
+  /// - Parameter typically: how long most pushes take at present. Before that has passed, an app that has just begun has
+  ///   nothing to show: what was there before it goes first.
+  func isBrisk(typically: Duration, now: Instant) -> Bool {
     if perSecond != nil { return backlog <= Self.brisk }
     // It has just begun; what it has done so far must do.
-    guard let start = windowStart, now - start >= IntakePatience.most else { return true }
+    guard let start = windowStart, now - start >= max(typically + typically, IntakePatience.most) else { return true }
     return Double(inFlight) * Double((now - start).nanoseconds)
       <= Double(windowCount) * Double(Self.brisk.nanoseconds)
   }

@@ -143,6 +143,7 @@ extension DeliveryMachine {
       // Only what came back from a lane shows that the app moves.
       if case .submitted = pushes[slot].state {
         health[Int(app.value)].ended(now: moment.instant)
+        if let since = pushes[slot].subject.takenUpAt { stay.note(moment.time.milliseconds - since.milliseconds) }
       } else {
         health[Int(app.value)].left()
       }

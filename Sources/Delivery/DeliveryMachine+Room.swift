@@ -92,7 +92,7 @@ extension DeliveryMachine {
   mutating func mustPark(_ app: AppIndex, isBack: Bool, at moment: Moment) -> Bool {
     if isUnwell(app, at: moment) { return true }
     if isBack || inFlight(of: app) < Self.fewInFlight { return false }
-    let isBrisk = health[Int(app.value)].isBrisk(now: moment.instant)
+    let isBrisk = health[Int(app.value)].isBrisk(typically: stay.duration, now: moment.instant)
     return !isBrisk && patience.isOver(now: moment.instant) && hasOthersWithRoom(at: moment)
   }
 

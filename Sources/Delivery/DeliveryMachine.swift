@@ -75,6 +75,7 @@ package struct DeliveryMachine: Sendable {
   /// When those are to be looked at again, if nothing happens before.
   var roomCheck = Instant.distantFuture
   var patience = IntakePatience()
+  var stay = TypicalStay()
   /// Until when an app that has not answered yet is waited for: once, from the first record on.
   var startupEnds: Instant?
   /// Whether there were others with room, and when that was looked at: once a turn, however many apps there are.

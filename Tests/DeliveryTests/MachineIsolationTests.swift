@@ -165,6 +165,30 @@ import Wire
     #expect(!bench.machine.isIntakeHeld)
   }
 
+  /// All have much to do, and what is sent now ends a fifth of a second later. An app that begins is at its cap before
+  /// the first of its own can have ended, which is no sign of slowness.
+  @Test func anAppThatBeginsIsGivenTheTimeThatAllTakeAtPresent() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), apps: 3)
+    bench.assign(0..<2)
+    var offset: Int64 = 0
+    for step in 0..<200 {
+      // A steady load, twenty turns behind; once there is room for others, and app 1 was at its cap, the purse is spent.
+      bench.poll(app: 0, 5, from: offset)
+      offset += 5
+      if step >= 20 { for _ in 0..<5 { bench.answer(ok) } }
+      bench.acknowledge()
+      bench.pass(.milliseconds(10))
+    }
+    bench.poll(app: 2, 1, from: 0, partition: 1)
+    bench.poll(app: 1, 130, from: 1, partition: 1)
+    for _ in 0..<20 { bench.pass(.milliseconds(10)) }
+    #expect(bench.count(.deferred) == 0)
+    #expect(bench.machine.isIntakeHeld)
+    for _ in 0..<60 { bench.pass(.milliseconds(10)) }
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 30, "it has not moved for longer than that")
+  }
+
   @Test func aDozenAppsThatDoNotMoveLeaveRoomToOneThatDoes() {
     var bench = MachineBench(limits: MachineBench.limits(400, app: 100), apps: 13)
     bench.assign()
