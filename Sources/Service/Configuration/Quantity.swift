@@ -10,6 +10,17 @@ package enum Quantity {
     ("KiB", 1024), ("MiB", 1_048_576), ("GiB", 1_073_741_824), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("B", 1),
   ]
 
+  // What is written, the largest first. Not where it is used: there the compiler would unroll the loops, and Swift 6.3
+  // does it differently from build to build, so that no two programs were the same.
+  private static let writtenDurations: [(suffix: String, nanoseconds: Int64)] = [
+    ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
+    ("ms", 1_000_000), ("us", 1_000), ("ns", 1),
+  ]
+
+  private static let writtenSizes: [(suffix: String, bytes: Int)] = [
+    ("GiB", 1_073_741_824), ("MiB", 1_048_576), ("KiB", 1024),
+  ]
+
   /// A duration from a number with a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`); `nil` where it is none.
   ///
   /// A bare number is none: nobody can tell its unit.
@@ -34,19 +45,13 @@ package enum Quantity {
   package static func text(_ duration: Duration) -> String {
     let nanoseconds = duration.nanoseconds
     guard nanoseconds != 0 else { return "0s" }
-    let units: [(String, Int64)] = [
-      ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
-      ("ms", 1_000_000),
-      ("us", 1_000), ("ns", 1),
-    ]
-    for (suffix, size) in units where nanoseconds % size == 0 { return "\(nanoseconds / size)\(suffix)" }
+    for (suffix, size) in writtenDurations where nanoseconds % size == 0 { return "\(nanoseconds / size)\(suffix)" }
     return "\(nanoseconds)ns"
   }
 
   /// A size with the largest unit that divides it.
   package static func text(bytes: Int) -> String {
-    let units = [("GiB", 1_073_741_824), ("MiB", 1_048_576), ("KiB", 1024)]
-    for (suffix, size) in units where bytes != 0 && bytes % size == 0 { return "\(bytes / size)\(suffix)" }
+    for (suffix, size) in writtenSizes where bytes != 0 && bytes % size == 0 { return "\(bytes / size)\(suffix)" }
     return "\(bytes)B"
   }
 
