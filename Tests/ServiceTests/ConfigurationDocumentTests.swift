@@ -58,6 +58,16 @@ struct ConfigurationDocumentTests {
     #expect(problems.first?.message.contains(word) == true, "\(problems)")
   }
 
+  /// Of a broken text each value is read by itself: what lies behind it in memory is then what was left by longer ones.
+  @Test
+  func numbersOfABrokenTextEndWhereTheyEnd() {
+    let numbers = (20...60).reversed().map { String(repeating: "2", count: $0) }
+    let (value, problems) = read("[" + numbers.joined(separator: ",") + "}")
+    #expect(value == nil)
+    #expect(problems.map(\.message.isEmpty) == [false])
+    #expect(problems.first?.message.contains("comma") == true, "\(problems)")
+  }
+
   @Test
   func everyValueHasItsPlace() throws {
     let text = "\u{FEFF}{\n  // a: 1\n  'b.c': { d: [ 1,\n {'e': '}'} ] },\n  \"f\\u0067\" : /* x */ 'y',\n  é: 3 }"

@@ -62,7 +62,8 @@ enum ConfigurationDocument {
   private static func decode(_ text: some Sequence<UInt8>) throws -> ConfigurationValue {
     let decoder = JSONDecoder()
     decoder.allowsJSON5 = true
-    return try decoder.decode(ConfigurationValue.self, from: Data(text))
+    // The decoder reads on where a number ends the text. A digit that happens to lie behind it stops the process.
+    return try decoder.decode(ConfigurationValue.self, from: Data(text) + [UInt8(ascii: "\n")])
   }
 
   /// The first part of a broken text that is at fault, found by giving the decoder each key and value by itself.
