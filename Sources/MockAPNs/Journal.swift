@@ -23,8 +23,11 @@ package final class Journal: Sendable {
   package struct Seen: Hashable, Sendable {
     /// The server's connections are numbered from 1.
     package var connection: Int
+    /// The HTTP/2 stream's identifier.
     package var stream: Int32
+    /// When it had arrived, by the server's clock.
     package var time: UnixTime
+    /// The device token of the path; with a broadcast, the channel.
     package var token: String
     package var topic: String
     package var apnsID: UUID?
@@ -45,26 +48,32 @@ package final class Journal: Sendable {
   /// Counts since the start.
   package struct Counts: Hashable, Sendable {
     package var connections = 0
+    /// Of the connections, those that are open now.
     package var openConnections = 0
     package var requests = 0
-    /// Answers that were handed to the connection, by status and by reason; 200 has none.
+    /// Answers that were handed to the connection, by status.
     package var byStatus: [UInt16: Int] = [:]
+    /// The same by reason; 200 has none.
     package var byReason: [String: Int] = [:]
     /// Requests by their whole `apns-topic`.
     package var byTopic: [String: Int] = [:]
     /// Different provider tokens.
     package var providerTokens = 0
+    /// Streams that were reset by rule.
     package var resets = 0
     /// Requests that are never answered, by rule.
     package var silences = 0
+    /// GOAWAY frames, by rule.
     package var goAwaysSent = 0
-    /// The most streams that were open on one connection, and the most that it was ever allowed.
+    /// The most streams that were open on one connection.
     package var mostOpenStreams = 0
+    /// The most streams that a connection was ever allowed.
     package var streamLimitAnnounced = 0
     /// Different `apns-id`s that requests carried.
     package var identifiers = 0
-    /// Those that came more than once, and those that were accepted (200) more than once.
+    /// Of the identifiers, those that came more than once.
     package var repeatedIdentifiers = 0
+    /// Of the identifiers, those that were accepted (200) more than once.
     package var identifiersAcceptedRepeatedly = 0
     /// Requests and acceptances that were too many to be counted by id.
     package var uncountedIdentifiers = 0

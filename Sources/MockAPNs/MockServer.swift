@@ -28,8 +28,9 @@ package final class MockServer: Sendable {
     package var seed: UInt64 = 1
     /// As the development environment: each answer has an `apns-unique-id`.
     package var isSandbox = false
-    /// SETTINGS_MAX_CONCURRENT_STREAMS before and after the first request that is accepted.
+    /// SETTINGS_MAX_CONCURRENT_STREAMS before the first request that is accepted.
     package var streamsAtFirst = 1
+    /// SETTINGS_MAX_CONCURRENT_STREAMS after it.
     package var streamsLater = 1000
     package var journal = Journal.Limits()
     /// How far its wall clock is ahead of the machine's.

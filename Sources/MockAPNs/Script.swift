@@ -26,8 +26,9 @@ package struct Script: Hashable, Sendable {
 
   /// All that is given must hold. Counts are those of one loop of the server.
   package struct Condition: Hashable, Sendable {
-    /// The device token, or how it begins; lower case.
+    /// The device token; lower case.
     package var token: String?
+    /// How the device token begins; lower case.
     package var tokenPrefix: String?
     /// This share of all device tokens, from 0 to 1, always the same ones with the same seed.
     package var tokenShare: Double?
@@ -35,11 +36,13 @@ package struct Script: Hashable, Sendable {
     package var topic: String?
     /// Only requests on this connection; the server's connections are numbered from 1.
     package var connection: Int?
-    /// From this time after the server's start, and until that.
+    /// From this time after the server's start.
     package var from: Duration?
+    /// Until this time after the server's start.
     package var until: Duration?
-    /// Only when so many requests were accepted for answering before, and only up to so many.
+    /// Only when so many requests were accepted for answering before.
     package var afterRequests: Int?
+    /// Only while fewer requests than these were accepted for answering before.
     package var beforeRequests: Int?
     /// One in so many of the requests that meet all of the above: the n-th, the 2n-th and so on.
     package var every: Int?
