@@ -23,7 +23,7 @@ import latency  # noqa: E402
 import scrape  # noqa: E402
 from credentials import CertificateAuthority, SigningKey, make_signing_key  # noqa: E402
 from kafka_io import Outgoing, committed, produce  # noqa: E402
-from processes import Martlet, MockKafka, Program, find_binary, free_port, nghttpd  # noqa: E402
+from processes import Martlet, MockKafka, Program, StandInKafka, find_binary, free_port, nghttpd  # noqa: E402
 
 CONNECTIONS = 4
 STREAMS = 500
@@ -147,14 +147,21 @@ class Bench:
 
     def broker(self, name: str, partitions: int) -> MockKafka:
         """An embedded broker with all topics, `partitions` of them for requests; not started."""
-        topics = {
+        return MockKafka(self.binary, self.topics(partitions), self.directory / f"mock-kafka-{name}.log")
+
+    def lasting_broker(self, name: str, partitions: int) -> StandInKafka:
+        """The same, for runs of minutes."""
+        return StandInKafka(self.topics(partitions), self.directory / f"kafka-{name}.log")
+
+    @staticmethod
+    def topics(partitions: int) -> dict[str, int]:
+        return {
             "push.requests": partitions,
             "push.results": latency.RESULT_PARTITIONS,
             "push.invalid-tokens": 1,
             "push.dead-letters": 1,
             "push.deferred": 1,
         }
-        return MockKafka(self.binary, topics, self.directory / f"mock-kafka-{name}.log")
 
     def service(self, name: str, bootstrap: str, properties: dict[str, str] | None = None) -> Martlet:
         """The service with its configuration, and these properties of its consumer; not started."""

@@ -4,7 +4,6 @@ Requests are produced by a timetable that does not wait for the service, and eac
 which it was due. So a stall delays all that was due meanwhile, and counts (no coordinated omission).
 """
 
-import json
 import os
 import statistics
 import subprocess
@@ -16,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from processes import Martlet
+from processes import AnnouncingProgram, Martlet
 
 #: Of `push.results`.
 RESULT_PARTITIONS = 4
+#: Requests that are sent first, and count for nothing: they wait for the service to join its group.
+FIRST = 10
 
 
 class Timetable(threading.Thread):
@@ -53,44 +54,34 @@ class Timetable(threading.Thread):
         self.producer.flush(60)
 
 
-class Results:
-    """Reads results, and how long each took from the record's timestamp to its end, in milliseconds."""
-
-    def __init__(self, bootstrap: str, partitions: int):
-        self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench-results", "fetch.wait.max.ms": 10})
-        self.consumer.assign([TopicPartition("push.results", number, 0) for number in range(partitions)])
-        self.milliseconds: list[int] = []
-
-    def read(self, until: int, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        while len(self.milliseconds) < until and time.monotonic() < deadline:
-            for message in self.consumer.consume(1000, timeout=0.2):
-                result = json.loads(message.value())
-                self.milliseconds.append(result["completed_at"] - result["requested_at"])
-
-
 @contextmanager
 def service(
-    bench, name: str, properties: dict[str, str] | None = None, partitions: int = 8
-) -> Iterator[tuple[str, Martlet, "Results"]]:
-    """A broker and the service, which has joined its group and sent the first requests.
+    bench, name: str, broker: AnnouncingProgram, partitions: int, properties: dict[str, str] | None = None
+) -> Iterator[tuple[str, Martlet]]:
+    """Starts the broker and the service, which then has joined its group and sent the first requests.
 
     `properties` are those of its consumer.
     """
-    with (
-        bench.broker(name, partitions) as broker,
-        bench.service(name, broker.bootstrap, properties or {}) as martlet,
-    ):
-        first = Timetable(bench, broker.bootstrap, 100, 0.1, partitions)
+    with broker, bench.service(name, broker.bootstrap, properties) as martlet:
+        first = Timetable(bench, broker.bootstrap, FIRST * 10, 0.1, partitions)
         first.run()
-        results = Results(broker.bootstrap, RESULT_PARTITIONS)
-        results.read(first.count, 30)
-        # They waited for the service to join its group.
-        results.milliseconds.clear()
-        try:
-            yield broker.bootstrap, martlet, results
-        finally:
-            results.consumer.close()
+        wait_for(martlet, 0)
+        yield broker.bootstrap, martlet
+
+
+def settled(martlet: Martlet) -> int:
+    """How many requests have their results, acknowledged, beside the first ones."""
+    return int(martlet.metrics().get("martlet_end_to_end_seconds_count", 0)) - FIRST
+
+
+def wait_for(martlet: Martlet, count: int, timeout: float = 60) -> None:
+    """Until the service is ready, and that many more than the first requests have their results."""
+    martlet.wait_ready()
+    deadline = time.monotonic() + timeout
+    while settled(martlet) < count:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not {count} results within {timeout:g} s of the last request")
+        time.sleep(0.1)
 
 
 def counts(martlet: Martlet, name: str) -> Counter[float]:
@@ -134,7 +125,9 @@ def latency(bench, capacity: float) -> None:
         partitions = max(2, int(rate // PARTITION_RATE))
         passed = [Counter[float](), Counter[float]()]
         for run in range(RUNS):
-            with service(bench, f"latency-{share}-{run}", PROPERTIES, partitions) as (bootstrap, martlet, _):
+            name = f"latency-{share}-{run}"
+            broker = bench.broker(name, partitions)
+            with service(bench, name, broker, partitions, PROPERTIES) as (bootstrap, martlet):
                 table = Timetable(bench, bootstrap, rate, RUN_SECONDS, partitions)
                 before = [counts(martlet, name) for name in HISTOGRAMS]
                 table.run()
@@ -168,30 +161,22 @@ def bare(bench, rate: float, partitions: int) -> list[float]:
     return [statistics.median(halves), statistics.median(most)]
 
 
-def wait_for(martlet: Martlet, count: int, timeout: float = 60) -> None:
-    """Until that many more results than those of the first requests are acknowledged."""
-    deadline = time.monotonic() + timeout
-    while martlet.metrics()["martlet_end_to_end_seconds_count"] < count:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"not {count} results within {timeout:g} s of the last request")
-        time.sleep(0.1)
-
-
 def soak(bench, minutes: float, rate: float) -> None:
     """Prints resident memory and descriptors over a long steady load."""
     print("| minute | resident memory, MiB | descriptors | results |")
     print("|-------:|---------------------:|------------:|--------:|")
-    with service(bench, "soak") as (bootstrap, martlet, results):
-        table = Timetable(bench, bootstrap, rate, minutes * 60, 8)
+    partitions = 8
+    with service(bench, "soak", bench.lasting_broker("soak", partitions), partitions) as (bootstrap, martlet):
+        table = Timetable(bench, bootstrap, rate, minutes * 60, partitions)
         table.start()
         for minute in range(1, int(minutes) + 1):
-            results.read(table.count, 60)
+            time.sleep(60)
             descriptors = len(os.listdir(f"/proc/{martlet.pid}/fd"))
             print(
                 f"| {minute:>6} | {martlet.resident_bytes() / (1 << 20):>20.1f} | {descriptors:>11} | "
-                f"{len(results.milliseconds):>7,} |",
+                f"{settled(martlet):>7,} |",
                 flush=True,
             )
         table.join()
-        results.read(table.count, 60)
-        print(f"{len(results.milliseconds):,} results for {table.count:,} requests")
+        wait_for(martlet, table.count)
+        print(f"{settled(martlet):,} results for {table.count:,} requests")

@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import io
 import itertools
+import json
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -241,3 +243,18 @@ class KafkaBroker:
 
     async def _answer_14(self, ask):
         return 0, *(await self.group(ask.group).sync(ask))
+
+
+def main() -> None:
+    """In a process of its own until standard input ends; topics and partitions as arguments: `push.requests:8`."""
+    topics = {name: int(count) for name, _, count in (each.rpartition(":") for each in sys.argv[1:])}
+    broker = KafkaBroker(topics)
+    print(json.dumps({"bootstrap_servers": broker.bootstrap}), flush=True)
+    sys.stdin.read()
+    broker.close()
+    for problem in broker.problems:
+        print(problem, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

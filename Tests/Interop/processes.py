@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -180,6 +181,20 @@ class MockKafka(AnnouncingProgram):
         answer = self.next_line()
         assert answer, f"no answer to {words}"
         assert json.loads(answer)["ok"], (words, answer)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.announced["bootstrap_servers"]
+
+
+class StandInKafka(AnnouncingProgram):
+    """The stand-in broker (`kafka_broker`) in a process of its own, for runs of minutes: the embedded brokers look for
+    an offset from the beginning of all that they keep, and become slower and slower as small batches pile up.
+    """
+
+    def __init__(self, topics: Mapping[str, int], log: Path):
+        program = Path(__file__).with_name("kafka_broker.py")
+        super().__init__([sys.executable, program, *(f"{name}:{count}" for name, count in topics.items())], log)
 
     @property
     def bootstrap(self) -> str:

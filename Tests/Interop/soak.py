@@ -25,7 +25,7 @@ from confluent_kafka import Producer
 
 from credentials import CertificateAuthority, SigningKey, make_signing_key
 from kafka_io import Reader, committed
-from processes import Martlet, MockAPNs, MockKafka, find_binary, free_port
+from processes import Martlet, MockAPNs, StandInKafka, find_binary, free_port
 from waiting import PATIENCE
 
 TOPICS = {
@@ -105,7 +105,7 @@ class Side:
     def start(self) -> None:
         self.directory.mkdir()
         binary = find_binary()
-        self.kafka = self.stack.enter_context(MockKafka(binary, TOPICS, self.directory / "kafka.log"))
+        self.kafka = self.stack.enter_context(StandInKafka(TOPICS, self.directory / "kafka.log"))
         rules = [{"topic": f"com.example.{name}", **rule} for name in self.apps for rule in SICK.get(name) or []]
         script = self.directory / "script.json"
         script.write_text(json.dumps({"rules": rules}))
@@ -148,12 +148,7 @@ class Side:
             }
         port = free_port()
         configuration = {
-            # An empty fetch is answered soon, so that waiting for records does not drown what is looked for.
-            "kafka": {
-                "brokers": self.kafka.bootstrap,
-                "group": "soak",
-                "consumerProperties": {"fetch.wait.max.ms": "5"},
-            },
+            "kafka": {"brokers": self.kafka.bootstrap, "group": "soak"},
             "apps": apps,
             "delivery": DELIVERY,
             "http": {"listen": f"127.0.0.1:{port}"},
