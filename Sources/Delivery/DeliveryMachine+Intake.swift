@@ -16,6 +16,7 @@ extension DeliveryMachine {
           continue
         }
         place = found
+        partitions[place].goesOn()
       }
       switch partitions[place].phase {
       case .draining: tally.stray += 1
@@ -87,12 +88,7 @@ extension DeliveryMachine {
     case .rewound:
       // The topic was made anew or cut short: its offsets begin again, and so does the book that is kept on them.
       events.append(.rewound(partitions[place].id, offset: record.offset))
-      if record.offset < partitions[place].ledger.commitPoint ?? .max {
-        partitions.restart(place)
-      } else {
-        partitions[place].ledger.rewind(to: record.offset)
-      }
-      updatePause(place)
+      partitions[place].ledger.rewind(to: record.offset)
       return partitions[place].ledger.admit(offset: record.offset, items: items, mark: mark)
     }
     return admission

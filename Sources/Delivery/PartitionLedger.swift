@@ -122,9 +122,7 @@ package struct PartitionLedger: Sendable {
   }
 
   /// From this offset on other records stand in the partition than those that were polled: they are forgotten, and
-  /// nothing that settles of them counts any more.
-  ///
-  /// - Precondition: `offset` is not before the commit point (there, all is forgotten: another ledger).
+  /// nothing that settles of them counts any more. What was committed beyond it is no longer: the commit point goes back.
   package mutating func rewind(to offset: Int64) {
     for index in entries.indices[head...] where entries[index].offset >= offset {
       // They keep their places, so that no sequence number is given out twice.

@@ -10,7 +10,7 @@ struct PartitionState: Sendable {
 
   let id: PartitionID
   /// Tells this assignment from every other.
-  private(set) var epoch: UInt32
+  let epoch: UInt32
   var phase: Phase = .consuming
   var ledger: PartitionLedger
   /// Pushes of this partition that are with a lane or await receipts.
@@ -58,22 +58,15 @@ struct PartitionState: Sendable {
 
   mutating func reachedEnd(_ offset: Int64) { end = offset }
 
+  /// More was polled: where the log ended before that, it ends no more. Of a log that was cut short, what is polled may
+  /// even lie before that place.
+  mutating func goesOn() { end = nil }
+
   /// Has the ledger pass what is no record, at the end of the log.
   mutating func passEnd() {
     guard !isHolding, let offset = end else { return }
     end = nil
     ledger.pass(to: offset)
-  }
-
-  mutating func restart(epoch: UInt32) {
-    self.epoch = epoch
-    ledger = PartitionLedger()
-    busy = 0
-    early = 0
-    end = nil
-    isOverfull = false
-    isCrowded = false
-    mustThin = false
   }
 
   init(id: PartitionID, epoch: UInt32, ledger: PartitionLedger) {
@@ -107,14 +100,6 @@ struct Partitions: Sendable {
       slots.append(state)
       places[id] = slots.count - 1
     }
-  }
-
-  /// Begins the partition's book anew, in its place: its offsets began again. What is held stays held.
-  mutating func restart(_ place: Int) {
-    lastEpoch += 1
-    var state = self[place]
-    state.restart(epoch: lastEpoch)
-    slots[place] = state
   }
 
   func place(of id: PartitionID) -> Int? { places[id] }

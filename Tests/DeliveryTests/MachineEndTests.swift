@@ -72,4 +72,34 @@ import Wire
     bench.acknowledge()
     #expect(bench.machine.takeCommits().map(\.offset) == [2])
   }
+
+  @Test func anEndThatRecordsFollowIsNone() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.poll(app: 0, 3)
+    bench.machine.reachedEnd(of: id, at: 5)
+    // The log was cut short meanwhile, and grows from there on.
+    bench.poll(app: 0, 1, from: 3)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [4])
+  }
+
+  @Test func theEndBehindOffsetsThatBeganAgainIsCommitted() {
+    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    bench.assign()
+    bench.poll(app: 0, 1)
+    bench.answerAll()
+    bench.acknowledge()
+    bench.poll(app: 0, 2, from: 1)
+    // It is held since its app is at its cap, so that nobody knows yet that it is another one.
+    bench.poll([MachineBench.record(MachineBench.request(0, id: 9), offset: 0, time: UnixTime(seconds: 1_790_000_777))])
+    bench.machine.reachedEnd(of: id, at: 3)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.submitted.count == 1)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [3])
+  }
 }

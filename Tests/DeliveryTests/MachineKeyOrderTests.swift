@@ -189,6 +189,25 @@ import Wire
     #expect(out(bench) == ["r2"])
   }
 
+  /// What was parked is back, waits to be sent again, and goes to whoever has its partition of the deferred topic now.
+  @Test func whatWasLetGoIsNotOvertaken() {
+    var bench = bench()
+    bench.poll([record(0, key: "a")])
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(60))))
+    bench.acknowledge()
+    bench.pass(.seconds(61))
+    bench.poll(back(bench))
+    bench.answer(.answered(Response(status: 503, reason: .serviceUnavailable)))
+    #expect(bench.machine.waiting == 1)
+    bench.machine.revoke(
+      [PartitionID(topic: MachineBench.deferred, partition: 0)], isLost: false, at: bench.moment)
+    #expect(bench.machine.takeRelease(at: bench.moment)?.commits.isEmpty == true)
+    bench.poll([record(1, key: "a"), record(2, key: "b")])
+    #expect(out(bench) == ["r2"])
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 2)
+  }
+
   @Test func aLongLineOfExpiredRequestsEndsAtOnce() {
     var bench = bench()
     bench.poll(

@@ -232,4 +232,22 @@ import Wire
     ledger.settle(sequence: sequence)
     #expect(ledger.takeCommit()?.offset == 1)
   }
+
+  @Test func aRewindBelowTheCommitPointForgetsAll() {
+    var ledger = PartitionLedger(settled: SettledOffsets(records: [8..<9]))
+    let sequences = (0..<6).map { admit(&ledger, Int64($0)) }
+    for sequence in sequences[..<3] { ledger.settle(sequence: sequence) }
+    ledger.settle(sequence: sequences[4])
+    #expect(ledger.takeCommit()?.offset == 3)
+    #expect(ledger.admit(offset: 1, items: 1, mark: 7) == .rewound)
+    ledger.rewind(to: 1)
+    #expect(ledger.takeCommit()?.offset == 1)
+    let new = [1, 2].map { admit(&ledger, Int64($0)) }
+    for sequence in sequences { ledger.settle(sequence: sequence) }
+    #expect(ledger.commitPoint == 1)
+    #expect(ledger.settledBeyondCommitPoint().isEmpty)
+    for sequence in new { ledger.settle(sequence: sequence) }
+    #expect(ledger.takeCommit()?.offset == 3)
+    #expect(ledger.admit(offset: 8, items: 1) == .admitted(sequence: new[1] + 1))
+  }
 }

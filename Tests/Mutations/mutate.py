@@ -166,24 +166,29 @@ def unit_tests(copy: Path, fault: int) -> str | None:
     return failed[1] if failed else "they do not end" if status == 124 else f"they trap ({status})"
 
 
-def judge(copy: Path, mutations: list[dict[str, str]], options: argparse.Namespace) -> list[Verdict | None]:
+def judge(copy: Path, faults: dict[int, str], options: argparse.Namespace) -> dict[int, Verdict]:
     """What the checks say of each fault: the simulation of several at a time, the unit tests one after the other."""
+    verdicts: dict[int, Verdict] = {}
 
-    def timed(check, *arguments, by: str) -> Verdict | None:
+    def ask(number: int, by: str, check, *arguments) -> None:
         since = time.monotonic()
-        found = check(copy, *arguments)
-        return Verdict(by, found, time.monotonic() - since) if found else None
+        found = check(copy, number, *arguments)
+        if found:
+            verdicts[number] = Verdict(by, found, time.monotonic() - since)
+        print(f"{faults[number]}: {by}: {found or 'nothing'}", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        numbers = range(len(mutations))
-        verdicts = list(pool.map(lambda n: timed(simulate, n, options.minutes, by="simulation"), numbers))
-    missed = [number for number, verdict in enumerate(verdicts) if verdict is None]
+    if not options.tests_only:
+        if found := simulate(copy, -1, options.minutes):
+            sys.exit(f"the simulation fails with no fault switched on: {found}")
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda number: ask(number, "simulation", simulate, options.minutes), faults))
+    missed = [number for number in faults if number not in verdicts]
     if missed and not options.simulation_only:
         build(copy, "--build-tests")
         if found := unit_tests(copy, -1):
             sys.exit(f"the unit tests fail with no fault switched on: {found}")
         for number in missed:
-            verdicts[number] = timed(unit_tests, number, by="unit test")
+            ask(number, "unit test", unit_tests)
     return verdicts
 
 
@@ -192,13 +197,18 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.5, help="how long the simulation looks for each fault")
     parser.add_argument("--jobs", type=int, default=2, help="how many faults are looked for at a time")
     parser.add_argument("--simulation-only", action="store_true", help="do not ask the unit tests")
+    parser.add_argument("--tests-only", action="store_true", help="do not ask the simulation")
     parser.add_argument("--check", action="store_true", help="only look whether each fault finds its place")
     parser.add_argument("--only", help="faults whose name matches this regular expression")
     parser.add_argument("--copy", type=Path, help="where the copy is made, and kept for the next time")
     options = parser.parse_args()
     mutations = json.loads((Path(__file__).parent / "mutations.json").read_text())
-    if options.only:
-        mutations = [mutation for mutation in mutations if re.search(options.only, mutation["name"])]
+    # All are built in any case, so that whoever looks again at some of them does not build again.
+    faults = {
+        number: mutation["name"]
+        for number, mutation in enumerate(mutations)
+        if re.search(options.only or "", mutation["name"])
+    }
     if options.check:
         for mutation in mutations:
             place(mutation, source(ROOT, mutation).read_text())
@@ -212,20 +222,19 @@ def main() -> int:
         put_in(fresh, mutations)
         copy = options.copy or Path(directory) / "copy"
         update(copy, fresh)
-        build(copy, "-c", "release", "--product", "simulate")
-        if found := simulate(copy, -1, options.minutes):
-            sys.exit(f"the simulation fails with no fault switched on: {found}")
-        verdicts = judge(copy, mutations, options)
+        if not options.tests_only:
+            build(copy, "-c", "release", "--product", "simulate")
+        verdicts = judge(copy, faults, options)
     print("| fault | caught by | what it says | after |\n|---|---|---|---|")
-    for mutation, verdict in zip(mutations, verdicts, strict=True):
+    for number, name in faults.items():
+        verdict = verdicts.get(number)
         row = f"{verdict.by} | {verdict.what} | {verdict.seconds:.1f} s" if verdict else "**nothing** | |"
-        print(f"| {mutation['name']} | {row} |")
-    missed = sum(verdict is None for verdict in verdicts)
-    by_simulation = sum(verdict is not None and verdict.by == "simulation" for verdict in verdicts)
-    caught = len(verdicts) - missed
+        print(f"| {name} | {row} |")
+    missed = len(faults) - len(verdicts)
+    by_simulation = sum(verdict.by == "simulation" for verdict in verdicts.values())
     print(
-        f"{len(verdicts)} faults: {by_simulation} caught by the simulation, {caught - by_simulation} by unit tests, "
-        f"{missed} not caught"
+        f"{len(faults)} faults: {by_simulation} caught by the simulation, {len(verdicts) - by_simulation} by unit "
+        f"tests, {missed} not caught"
     )
     return 1 if missed else 0
 

@@ -8,8 +8,11 @@ extension Broker {
     let records = log(id).records
     guard !records.isEmpty else { return }
     if world.random.chance(0.5) { expire(id) }
-    let lost = 1 + world.random.uniform(below: min(records.count, 30))
-    cut(id, at: records[records.count - lost].record.offset)
+    // Sometimes nothing but the gap at its end.
+    let lost = world.random.uniform(below: min(records.count, 30) + 1)
+    let end = (records.last?.record.offset ?? -1) + 1
+    guard lost > 0 || end < log(id).nextOffset else { return }
+    cut(id, at: lost > 0 ? records[records.count - lost].record.offset : end)
   }
 
   /// A topic is deleted and made anew: its offsets begin at zero, and the group has none of it.

@@ -143,6 +143,13 @@ final class Broker {
         cuts: cuts))
     logs[id]?.nextOffset = offset + 1
     appended(id)
+    if world.strikes(.offsetGaps) { world.after(world.between(.zero, .seconds(2))) { self.endTransaction(id) } }
+  }
+
+  /// The marker at a transaction's end has an offset and is no record: so the log ends with a gap.
+  private func endTransaction(_ id: PartitionID) {
+    logs[id]?.nextOffset += Int64(1 + world.random.uniform(below: 3))
+    appended(id)
   }
 
   /// - Returns: whether it is the first one.
@@ -250,16 +257,15 @@ final class Broker {
       || oracle[item].lastParkAcknowledged > record.order
   }
 
-  /// Whether all that a reader can still find is committed. What retention deleted had been; a commit that went back
-  /// since, after a reset, need not come up to it again.
-  func isCommitted(_ id: PartitionID) -> Bool {
-    guard let last = log(id).records.last, last.record.offset >= log(id).start else { return true }
-    return (log(id).committed?.offset ?? 0) > last.record.offset
+  /// How far the group is behind the end of a log, gaps included. What retention deleted had been committed; a commit
+  /// that went back since, after a reset, need not come up to it again.
+  func lag(_ id: PartitionID) -> Int64 {
+    max(0, log(id).nextOffset - max(log(id).committed?.offset ?? 0, log(id).start))
   }
 
   /// What is still to be committed, in words.
   var uncommitted: String {
-    let open = partitions.filter { !isCommitted($0) }.map { id in
+    let open = partitions.filter { lag($0) > 0 }.map { id in
       "\(id) committed to \(log(id).committed?.offset ?? 0) of \(log(id).nextOffset)"
     }
     return open.isEmpty ? "all is committed" : open.joined(separator: ", ")

@@ -53,6 +53,7 @@ extension Replica {
     let room = backlog.isEmpty ? min(machine.recordRoom(), settings.pollLimit) : 0
     let records = fetch(room)
     if !records.isEmpty { machine.take(records, at: moment) }
+    if records.count < room { reachEnds() }
     // The group's next word waits until the last one is done with.
     if releaseBound == nil, !controls.isEmpty { handle(controls.removeFirst(), moment) }
   }

@@ -25,6 +25,8 @@ extension Replica {
     /// The next offset to poll.
     var position: Int64
     var isPaused = false
+    /// Where the log ended when all before was polled.
+    var end: Int64?
     /// Revoked: what is polled of it is nobody's business.
     var leavingSince: Instant?
     var isLeaving: Bool { leavingSince != nil }
@@ -69,7 +71,7 @@ extension Replica {
       owned[id]?.noticedCuts = log.cuts
       if !log.has(assigned.position) {
         reset(id)
-        if assigned.polled.isEmpty { owned[id]?.bookCuts = log.cuts }
+        if assigned.polled.isEmpty, assigned.end == nil { owned[id]?.bookCuts = log.cuts }
       } else {
         broker.lose(id, before: assigned.position, newerThan: assigned.noticedCuts)
         // After a reset that the machine does not know of yet, its book goes beyond the position.
@@ -86,7 +88,23 @@ extension Replica {
     for (item, carrier) in carriers where carrier.partition == id { readAgain.insert(item) }
     owned[id]?.isRewound = true
     owned[id]?.notBefore = UnixTime(milliseconds: 0)
-    if owned[id]?.polled.isEmpty == false { owned[id]?.pendingResets += 1 }
+    // Below the end of a log that had no record, too, the machine may see that offsets begin again.
+    if let assigned = owned[id], !assigned.polled.isEmpty || assigned.end != nil { owned[id]?.pendingResets += 1 }
+    owned[id]?.end = nil
+  }
+
+  /// The consumer tells where a log ends, once it has read all before that.
+  func reachEnds() {
+    for id in broker.partitions {
+      guard let assigned = owned[id], !assigned.isPaused, broker.canFetch(id) else { continue }
+      let log = broker.log(id)
+      guard log.has(assigned.position), log.place(of: assigned.position) == log.records.count,
+        assigned.end != log.nextOffset
+      else { continue }
+      owned[id]?.position = log.nextOffset
+      owned[id]?.end = log.nextOffset
+      machine.reachedEnd(of: id, at: log.nextOffset)
+    }
   }
 
   /// What is known of an offset when it is polled.
