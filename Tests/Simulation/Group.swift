@@ -14,6 +14,8 @@ final class Group {
   private var epochs: [PartitionID: Int] = [:]
   private var waiting: [Replica] = []
   private var isRebalancing = false
+  /// All have given back what moves, and wait to be told their parts.
+  private var isDealing = false
   private var mustRebalanceAgain = false
   private(set) var rebalances = 0
 
@@ -25,6 +27,11 @@ final class Group {
 
   func owner(of id: PartitionID) -> Replica? { owners[id] }
   func epoch(of id: PartitionID) -> Int { epochs[id] ?? 0 }
+
+  /// Whether a member has asked to join and waits for the others, and then for its part.
+  func isJoining(_ replica: Replica) -> Bool {
+    (isRebalancing || isDealing) && members.contains { $0 === replica } && !waiting.contains { $0 === replica }
+  }
 
   // MARK: Members come and go
 
@@ -118,8 +125,10 @@ final class Group {
   private func finishIfReady() {
     guard isRebalancing, waiting.isEmpty else { return }
     isRebalancing = false
+    isDealing = true
     world.after(broker.awayFor + .milliseconds(30)) { [self] in
       guard !isRebalancing else { return }
+      isDealing = false
       let targets = deal()
       for member in members {
         let new = broker.partitions.filter { owners[$0] == nil && targets[$0] === member }
@@ -130,6 +139,7 @@ final class Group {
         }
         member.assign(Dictionary(uniqueKeysWithValues: new.map { ($0, epoch(of: $0)) }))
       }
+      for member in members { member.wake() }
       if mustRebalanceAgain {
         mustRebalanceAgain = false
         rebalance()

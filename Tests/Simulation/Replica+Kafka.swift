@@ -1,33 +1,6 @@
 import Delivery
 import Wire
 
-/// One commit at a time, and the last one before partitions are given back: as in the service.
-struct SimulatedCommitter {
-  static let releaseTimeout: Duration = .seconds(3)
-  static let interval: Duration = .seconds(1)
-
-  struct PendingRelease {
-    var partitions: [PartitionID]
-    var ticket: UInt64
-    var deadline: Instant
-  }
-
-  var due: Instant
-  var outstanding: Set<UInt64> = []
-  var lastTicket: UInt64 = 0
-  var release: PendingRelease?
-
-  init(due: Instant) { self.due = due }
-
-  var isIdle: Bool { outstanding.isEmpty }
-
-  mutating func isDue(now: Instant) -> Bool {
-    guard now >= due else { return false }
-    due = now + Self.interval
-    return outstanding.isEmpty
-  }
-}
-
 // Polling, the group, commits.
 extension Replica {
   /// - Parameter ids: with the number of each assignment, which fences its commits.
@@ -113,24 +86,13 @@ extension Replica {
     case .revoke(let ids, let isLost):
       world.note("\(name) must give back \(ids.count), lost: \(isLost)")
       for id in ids where owned[id]?.isLeaving == false { owned[id]?.leavingSince = moment.instant }
-      let timeout = timeToFinish(moment)
+      let timeout = phase.timeToFinish(settings.limits.revocationTimeout, now: moment.instant)
       machine.revoke(ids, isLost: isLost, within: timeout, at: moment)
       isThrownOut = isLost
-      releaseDeadline = moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
-      releaseBound =
-        moment.instant + (isLost ? .zero : timeout ?? settings.limits.revocationTimeout)
-        + SimulatedCommitter.releaseTimeout + .milliseconds(500)
-      committer.release = nil
+      let deadline = moment.instant + (isLost ? .zero : timeout)
+      releaseDeadline = deadline
+      releaseBound = deadline + CommitPlan.releaseTimeout + .milliseconds(500)
       wake()
-    }
-  }
-
-  /// How long what is out of revoked partitions may take; `nil`: as long as the machine says.
-  private func timeToFinish(_ moment: Moment) -> Duration? {
-    switch phase {
-    case .running: nil
-    case .draining(let deadline): min(settings.limits.revocationTimeout, max(.zero, deadline - moment.instant))
-    case .committing, .leaving, .ended: .zero
     }
   }
 
@@ -179,23 +141,17 @@ extension Replica {
       verifyHandover(release)
       world.check(!isThrownOut || release.commits.isEmpty, "\(name) commits what it has lost")
       let ticket = send(release.commits)
-      let deadline =
-        committer.outstanding.contains(ticket) ? moment.instant + SimulatedCommitter.releaseTimeout : moment.instant
-      committer.release = SimulatedCommitter.PendingRelease(
-        partitions: release.partitions, ticket: ticket, deadline: deadline)
+      plan.release(release.partitions, after: ticket, now: moment.instant)
     }
-    if let release = committer.release,
-      !committer.outstanding.contains(release.ticket) || moment.instant >= release.deadline
-    {
-      committer.release = nil
+    if let partitions = plan.takeRelease(now: moment.instant) {
       releaseBound = nil
-      for id in release.partitions { owned[id] = nil }
-      group.released(self, release.partitions)
+      for id in partitions { owned[id] = nil }
+      group.released(self, partitions)
       if isThrownOut, isRunning { group.join(self) }
       isThrownOut = false
       wake()
     }
-    guard mayCommit, committer.isDue(now: moment.instant) else { return }
+    guard mayCommit, plan.isDue(now: moment.instant) else { return }
     sendAll()
   }
 
@@ -203,7 +159,7 @@ extension Replica {
   func sendAll() {
     let commits = machine.takeCommits()
     // Of what is given back the last word was said; while it is on its way the machine has no book of that any more.
-    let released = committer.release?.partitions ?? []
+    let released = plan.release?.partitions ?? []
     for id in broker.partitions
     where owned[id] != nil && !released.contains(id) && group.owner(of: id) === self {
       let commit = commits.first { $0.partition == id }
@@ -215,20 +171,13 @@ extension Replica {
     send(commits)
   }
 
-  /// Also while draining. The last commit and those of released partitions are sent apart.
-  var mayCommit: Bool {
-    switch phase {
-    case .running, .draining, .committing: true
-    case .leaving, .ended: false
-    }
-  }
+  var mayCommit: Bool { phase.mayCommit(isJoining: group.isJoining(self)) }
 
   @discardableResult
   func send(_ commits: [OffsetCommit]) -> UInt64 {
-    committer.lastTicket += 1
-    let ticket = committer.lastTicket
+    let ticket = plan.begin(commits.map(\.partition))
     guard !commits.isEmpty else { return ticket }
-    committer.outstanding.insert(ticket)
+    world.check(!group.isJoining(self), "\(name) commits while it joins its group, which may cost it its partitions")
     var fences: [PartitionID: Fence] = [:]
     for commit in commits {
       if let assigned = owned[commit.partition] {
@@ -264,7 +213,7 @@ extension Replica {
         if isFenced || isLost || isAnswerLost { failed.append(commit.partition) }
       }
       guard !isDead else { return }
-      committer.outstanding.remove(ticket)
+      _ = plan.answered(ticket)
       for id in failed {
         machine.commitFailed(id)
         if owned[id]?.epoch == fences[id]?.epoch { owned[id]?.mustCommit = true }
@@ -275,7 +224,7 @@ extension Replica {
 
   /// What is revoked must be given back when nothing of it is out, and not when the time is up.
   func checkRelease() {
-    guard releaseBound != nil, committer.release == nil, !isThrownOut else { return }
+    guard releaseBound != nil, plan.release == nil, !isThrownOut else { return }
     // Where an item came with two records, nobody can tell which of them is out.
     guard tracked.values.allSatisfy({ !carriedTwice.contains($0.item) }) else { return }
     let leaving = owned.filter { $0.value.isLeaving }

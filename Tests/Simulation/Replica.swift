@@ -33,14 +33,6 @@ final class Replica {
     var refused: UInt8 = 0
   }
 
-  enum Phase {
-    case running
-    case draining(deadline: Instant)
-    case committing(deadline: Instant)
-    case leaving(deadline: Instant)
-    case ended
-  }
-
   struct Settings {
     var limits: DeliveryMachine.Limits
     var policy: RetryPolicy
@@ -66,7 +58,7 @@ final class Replica {
   private(set) var lanes: [[SimulatedLaneApp]] = []
   var onEnd: () -> Void = {}
 
-  var phase = Phase.running
+  var phase = DrainPhase.running
   var isDead = false
   var owned: [PartitionID: Assigned] = [:]
   var controls: [Control] = []
@@ -82,7 +74,7 @@ final class Replica {
   var covered: Set<Int> = []
   var backlog: [(record: ProducedRecord, ticket: UInt64)] = []
   var outstanding = 0
-  var committer: SimulatedCommitter
+  var plan: CommitPlan
   /// By when what was revoked must be given back.
   var releaseBound: Instant?
   /// Until when what is out of it may finish.
@@ -105,7 +97,7 @@ final class Replica {
     self.group = group
     self.settings = settings
     self.apps = apps
-    committer = SimulatedCommitter(due: world.now + .seconds(1))
+    plan = CommitPlan(interval: .seconds(1), now: world.now)
     machine = DeliveryMachine(
       limits: settings.limits, retryPolicy: settings.policy, apps: apps, topics: Broker.topics,
       deferredTopic: Broker.topics[Int(Broker.deferred)], seed: world.random.next())
@@ -159,10 +151,10 @@ final class Replica {
   }
 
   private var nextDeadline: Instant {
-    let deadline = min(mayCommit ? committer.due : .distantFuture, committer.release?.deadline ?? .distantFuture)
+    let deadline = min(mayCommit ? plan.due : .distantFuture, plan.release?.deadline ?? .distantFuture)
     switch phase {
     case .running, .ended: return deadline
-    case .draining(let end), .committing(let end), .leaving(let end): return min(deadline, end)
+    case .draining(let end), .committing(let end, _), .leaving(let end): return min(deadline, end)
     }
   }
 
@@ -338,20 +330,19 @@ final class Replica {
   }
 
   private func endPhase(_ moment: Moment) {
-    switch phase {
-    case .running, .ended: break
-    case .draining(let deadline):
-      guard machine.isIdle && outstanding == 0 && backlog.isEmpty || moment.instant >= deadline else { return }
-      sendAll()
-      phase = .committing(deadline: moment.instant + SimulatedCommitter.releaseTimeout)
-      wake()
-    case .committing(let deadline):
-      guard committer.isIdle && machine.isAllCommitted || moment.instant >= deadline else { return }
-      phase = .leaving(deadline: moment.instant + .seconds(4))
+    if isRunning { return }
+    let view = DrainPhase.View(
+      isIdle: machine.isIdle && outstanding == 0 && backlog.isEmpty, isJoining: group.isJoining(self),
+      isCommitted: plan.isIdle && machine.isAllCommitted, hasLeft: owned.isEmpty && controls.isEmpty)
+    switch phase.advance(view, now: moment.instant) {
+    case nil: break
+    case .commit:
+      plan.hurry(now: moment.instant)
+      commit(moment)
+    case .leave:
       group.leave(self)
       wake()
-    case .leaving(let deadline):
-      guard owned.isEmpty && controls.isEmpty || moment.instant >= deadline else { return }
+    case .end:
       world.note("\(name) ends")
       phase = .ended
       isDead = true

@@ -14,29 +14,17 @@ import Wire
 final class Pipeline: @unchecked Sendable {
   /// Records polled at a time: large enough to make hand-overs cheap, small enough to keep outcomes flowing.
   private static let batchLimit = 1024
-  private static let closeTimeout: Duration = .seconds(4)
-
-  private enum Phase {
-    case running
-    /// No new records; what is out may finish until the deadline.
-    case draining(deadline: Instant)
-    /// The last commit is on its way, or said again while it is refused; while the group rebalances, until the limit.
-    case committing(deadline: Instant, limit: Instant)
-    /// The consumer leaves its group.
-    case leaving(deadline: Instant)
-    case ended
-  }
 
   let loop: EventLoop
   private let lanes: [Lane]
   private let consumer: Consumer
   private var publisher: Publisher
   private var machine: DeliveryMachine
-  private var committer: Committer
+  private var commits: CommitPlan
   private var observer: PipelineObserver
   private let outcomeInbox: OutcomeInbox
   private let onEnd: @Sendable (PipelineEnd) -> Void
-  private var phase = Phase.running
+  private var phase = DrainPhase.running
 
   private var wakeups: [Wakeup] = []
   private var again: Wakeup?
@@ -58,7 +46,7 @@ final class Pipeline: @unchecked Sendable {
     self.consumer = consumer
     self.publisher = publisher
     self.machine = machine
-    self.committer = Committer(interval: commitInterval, now: ServiceClock.now().instant)
+    self.commits = CommitPlan(interval: commitInterval, now: ServiceClock.now().instant)
     self.outcomeInbox = outcomeInbox
     self.observer = observer
     self.onEnd = onEnd
@@ -178,7 +166,7 @@ final class Pipeline: @unchecked Sendable {
     if canPoll || publisher.hasMore || consumer.hasControlEvents { again?.signal() }
     let next = min(
       machine.nextDeadline ?? .distantFuture, moment.instant + .milliseconds(100),
-      mayCommit ? committer.due : .distantFuture)
+      mayCommit ? commits.due : .distantFuture)
     if let timer {
       guard next < timer.deadline || timer.deadline <= moment.instant else { return }
       loop.cancel(timer.timer)
@@ -207,24 +195,16 @@ extension Pipeline {
     case .assign(let partitions): assign(partitions)
     case .revoke(let partitions, let isLost):
       observer.revoked(partitions, isLost: isLost)
-      machine.revoke(partitions, isLost: isLost, within: timeToFinish(moment), at: moment)
+      let timeout = phase.timeToFinish(machine.limits.revocationTimeout, now: moment.instant)
+      machine.revoke(partitions, isLost: isLost, within: timeout, at: moment)
     case .committed(let result):
-      let failed = committer.answered(result)
+      let all = commits.answered(result.ticket)
+      let failed = result.error != nil ? all : result.entries.filter { $0.error != nil }.map(\.partition)
       for id in failed { machine.commitFailed(id) }
       observer.committed(result, failed: failed)
     case .error(let error):
       observer.kafkaError(error, of: .consumer, at: loop.now)
       if let fatal = consumer.fatalError { end(.failed("the Kafka consumer cannot go on: \(fatal)")) }
-    }
-  }
-
-  /// How long what is out of revoked partitions may take; `nil`: as long as the machine says. No drain becomes longer by
-  /// a rebalance.
-  private func timeToFinish(_ moment: Moment) -> Duration? {
-    switch phase {
-    case .running: nil
-    case .draining(let deadline): min(machine.limits.revocationTimeout, max(.zero, deadline - moment.instant))
-    case .committing, .leaving, .ended: .zero
     }
   }
 
@@ -254,34 +234,34 @@ extension Pipeline {
   private func commit(_ moment: Moment) {
     if let release = machine.takeRelease(at: moment) {
       let ticket = send(release.commits)
-      committer.release(release.partitions, after: ticket, now: moment.instant)
+      commits.release(release.partitions, after: ticket, now: moment.instant)
     }
-    if let partitions = committer.takeRelease(now: moment.instant) {
+    if let partitions = commits.takeRelease(now: moment.instant) {
       do {
         try consumer.unassign(partitions)
       } catch {
         observer.kafkaError(error, of: .consumer, at: loop.now)
       }
     }
-    guard mayCommit, committer.isDue(now: moment.instant) else { return }
+    guard mayCommit, commits.isDue(now: moment.instant) else { return }
     send(machine.takeCommits())
   }
 
-  /// Also while draining, so that a kill in its midst repeats no more than at any other time. Commits of released
-  /// partitions are sent apart.
-  private var mayCommit: Bool {
-    switch phase {
-    case .running, .draining, .committing: !consumer.isJoining
-    case .leaving, .ended: false
-    }
-  }
+  private var mayCommit: Bool { phase.mayCommit(isJoining: consumer.isJoining) }
 
   @discardableResult
-  private func send(_ commits: [Delivery.OffsetCommit]) -> UInt64 {
-    let sent = committer.commit(commits, to: consumer)
-    for id in sent.failed { machine.commitFailed(id) }
-    if let error = sent.error { observer.commitNotSent(error) }
-    return sent.ticket
+  private func send(_ offsets: [Delivery.OffsetCommit]) -> UInt64 {
+    let ticket = commits.begin(offsets.map(\.partition))
+    guard !offsets.isEmpty else { return ticket }
+    do {
+      try consumer.commit(
+        offsets.map { Kafka.OffsetCommit(partition: $0.partition, offset: $0.offset, metadata: $0.metadata) },
+        ticket: ticket)
+    } catch {
+      for id in commits.answered(ticket) { machine.commitFailed(id) }
+      observer.commitNotSent(error)
+    }
+    return ticket
   }
 }
 
@@ -296,32 +276,26 @@ enum PipelineEnd: Sendable {
 }
 
 extension Pipeline {
-  /// Draining → committing → leaving → ended, each with a deadline of its own.
+  /// Does the next step towards the end, when it is time for it.
   private func endPhase(_ moment: Moment) {
-    switch phase {
-    case .running, .ended: break
-    case .draining(let deadline):
-      guard machine.isIdle && publisher.isIdle || moment.instant >= deadline else { return }
-      let last = moment.instant + Committer.releaseTimeout
-      phase = .committing(deadline: last, limit: deadline)
-      committer.hurry(now: moment.instant)
+    if case .running = phase { return }
+    let view = DrainPhase.View(
+      isIdle: machine.isIdle && publisher.isIdle, isJoining: consumer.isJoining,
+      isCommitted: commits.isIdle && machine.isAllCommitted, hasLeft: consumer.isClosed)
+    switch phase.advance(view, now: moment.instant) {
+    case nil: break
+    case .commit:
+      commits.hurry(now: moment.instant)
       commit(moment)
-    case .committing(let deadline, let limit):
-      if consumer.isJoining, moment.instant < limit {
-        phase = .committing(deadline: moment.instant + Committer.releaseTimeout, limit: limit)
-        return
-      }
-      guard committer.isIdle && machine.isAllCommitted || moment.instant >= deadline else { return }
+    case .leave:
       do {
         try consumer.close()
-        phase = .leaving(deadline: moment.instant + Self.closeTimeout)
         again?.signal()
       } catch {
         observer.kafkaError(error, of: .consumer, at: loop.now)
         end(.drained(unfinished: machine.inFlight))
       }
-    case .leaving(let deadline):
-      guard consumer.isClosed || moment.instant >= deadline else { return }
+    case .end:
       if !consumer.isClosed { consumer.abandon() }
       end(.drained(unfinished: machine.inFlight))
     }
