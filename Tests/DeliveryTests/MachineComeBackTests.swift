@@ -1,0 +1,70 @@
+import APNs
+import Testing
+import Wire
+
+@testable import Delivery
+
+/// An app that moves and is at its cap, beside another one: what is put aside of it, and comes back.
+@Suite struct MachineComeBackTests {
+  private let ok = SendResult.answered(Response(status: 200))
+
+  /// Two apps: the first is at its cap and needs a second for what it has in flight; the other has room.
+  ///
+  /// - Parameter steps: of ten milliseconds each; it gets twice as much as it can send.
+  private func besideOneThatHardlyMoves(cap: Int, steps: Int) -> (bench: MachineBench, offset: Int64) {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: cap))
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    var offset: Int64 = 0
+    for step in 0..<steps {
+      if bench.machine.recordRoom() > 0 {
+        if step % 10 == 0 { bench.poll(app: 0, cap / 5, from: offset) }
+        bench.poll(app: 1, 1, from: offset + 100)
+        offset += 101
+      }
+      if step * cap / 100 < (step + 1) * cap / 100,
+        let oldest = bench.submitted.firstIndex(where: { $0.app == AppIndex(0) })
+      {
+        bench.answer(ok, at: oldest)
+      }
+      while let other = bench.submitted.firstIndex(where: { $0.app == AppIndex(1) }) { bench.answer(ok, at: other) }
+      bench.acknowledge()
+      bench.pass(.milliseconds(10))
+    }
+    return (bench, offset)
+  }
+
+  /// Put aside again and again, it would never go out.
+  @Test func whatComesBackToAnAppThatMovesIsWaitedFor() throws {
+    var (bench, offset) = besideOneThatHardlyMoves(cap: 100, steps: 500)
+    let parked = try #require(bench.stored.first { $0.topic == .deferred })
+    while bench.machine.inFlight(of: AppIndex(0)) < 100 || bench.machine.isIntakeHeld || !bench.published.isEmpty {
+      bench.acknowledge()
+      bench.poll(app: 0, 1, from: offset)
+      offset += 1
+    }
+    // The intake has waited for it long enough: what is new is put aside.
+    bench.poll(app: 0, 1, from: offset)
+    #expect(bench.published.map(\.item.topic) == [.deferred])
+    bench.acknowledge()
+    let due = [OwnHeader.notBefore: String(bench.moment.time.milliseconds)]
+    let back = MachineBench.record(
+      parked.value, offset: 0, topic: MachineBench.deferred,
+      headers: parked.headers.map { ($0.name, Array((due[$0.name] ?? $0.value).utf8)) })
+    let out = bench.submitted.count
+    bench.poll([back])
+    #expect(bench.published.isEmpty)
+    #expect(bench.submitted.count == out)
+    bench.pass(.milliseconds(100))
+    #expect(bench.published.isEmpty)
+    bench.answer(ok)
+    #expect(bench.submitted.count == out)
+    #expect(bench.published.map(\.item.topic) == [.results])
+  }
+
+  @Test func anAppWithFewInFlightIsWaitedFor() {
+    let (bench, _) = besideOneThatHardlyMoves(cap: 20, steps: 1000)
+    #expect(bench.count(.deferred) == 0)
+    #expect(bench.count(.results) > 200)
+  }
+}
