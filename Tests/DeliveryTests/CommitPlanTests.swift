@@ -10,16 +10,16 @@ import Wire
 
   @Test func oneCommitAtATimeEachInterval() {
     var plan = CommitPlan(interval: .seconds(1), now: at(0))
-    #expect(!plan.isDue(now: at(999)))
-    #expect(plan.isDue(now: at(1000)))
+    #expect(plan.isDue(now: at(999)) == false)
+    #expect(plan.isDue(now: at(1000)) == true)
     let ticket = plan.begin(partitions)
     #expect(!plan.isIdle)
-    #expect(!plan.isDue(now: at(2000)), "the last one is not answered")
+    #expect(plan.isDue(now: at(2000)) == false, "the last one is not answered")
     #expect(plan.due == at(3000))
     #expect(plan.answered(ticket) == partitions)
     #expect(plan.answered(ticket) == [], "it is answered once")
     #expect(plan.isIdle)
-    #expect(plan.isDue(now: at(3000)))
+    #expect(plan.isDue(now: at(3000)) == true)
   }
 
   @Test func nothingToCommitIsNotWaitedFor() {
@@ -53,9 +53,9 @@ import Wire
   @Test func aRefusedLastCommitIsSaidAgainSoon() {
     var plan = CommitPlan(interval: .seconds(60), now: at(0))
     plan.hurry(now: at(10))
-    #expect(plan.isDue(now: at(10)))
+    #expect(plan.isDue(now: at(10)) == true)
     _ = plan.answered(plan.begin(partitions))
-    #expect(!plan.isDue(now: at(109)))
-    #expect(plan.isDue(now: at(110)))
+    #expect(plan.isDue(now: at(109)) == false)
+    #expect(plan.isDue(now: at(110)) == true)
   }
 }
