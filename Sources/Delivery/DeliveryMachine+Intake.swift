@@ -45,6 +45,7 @@ extension DeliveryMachine {
       guard case .admitted(let sequence) = admit(record, place, items: 1) else { return true }
       reject(invalid, record, place, sequence, at: moment)
     case .request(let request):
+      if let deferral = request.deferral, letGo(record, as: deferral, place) { return true }
       var way = Way.now
       if let deferral = request.deferral, deferral.notBefore > moment.time {
         guard mayWaitHere(request.app, place, at: moment) else {
@@ -78,7 +79,7 @@ extension DeliveryMachine {
     return true
   }
 
-  private mutating func admit(_ record: Record, _ place: Int, items: Int) -> PartitionLedger.Admission {
+  mutating func admit(_ record: Record, _ place: Int, items: Int) -> PartitionLedger.Admission {
     let mark = Self.mark(of: record)
     let admission = partitions[place].ledger.admit(offset: record.offset, items: items, mark: mark)
     switch admission {
@@ -88,6 +89,8 @@ extension DeliveryMachine {
     case .rewound:
       // The topic was made anew or cut short: its offsets begin again, and so does the book that is kept on them.
       events.append(.rewound(partitions[place].id, offset: record.offset))
+      // What was stored there may be gone.
+      copies.forgetStored()
       partitions[place].ledger.rewind(to: record.offset)
       return partitions[place].ledger.admit(offset: record.offset, items: items, mark: mark)
     }
@@ -124,7 +127,11 @@ extension DeliveryMachine {
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
         bytes: item == 0 ? request.notification.storage.count : 0))
     health[Int(request.app.value)].began(now: moment.instant)
-    if request.deferral != nil { events.append(.unparked(request.app)) }
+    if let deferral = request.deferral {
+      events.append(.unparked(request.app))
+      pushes[slot].wasDue = deferral.notBefore
+      if let key = Self.copyKey(deferral.source, deferral.requestedAt) { copies.began(key, slot) }
+    }
     if limits.isOrderedByKey { queueUp(slot, request) }
     if let fault = request.invalidItems.first(where: { $0.item == Int32(item) }) {
       pushes[slot].subject.notification.token = fault.token ?? .empty

@@ -132,6 +132,7 @@ extension DeliveryMachine {
     endEarly(slot)
     leaveLine(slot)
     awaitReturn(slot, at: moment)
+    if pushes[slot].wasDue != nil { abandonCopies(slot) }
     if let app = pushes[slot].subject.app { health[Int(app.value)].left() }
     pushes.remove(slot)
   }
@@ -184,7 +185,10 @@ extension DeliveryMachine {
     health[Int(app.value)].left()
     leaveLine(slot)
     pushes[slot].state = .publishing
-    let until = UnixTime(milliseconds: moment.time.milliseconds + delay.milliseconds)
+    // Later than it was due before, in any case: so the time tells which of two copies is the later one.
+    let until = UnixTime(
+      milliseconds: max(
+        moment.time.milliseconds + delay.milliseconds, (pushes[slot].wasDue?.milliseconds ?? 0) + 1))
     pushes[slot].parkedUntil = until
     if pushes[slot].line != 0 {
       let source = pushes[slot].subject.source

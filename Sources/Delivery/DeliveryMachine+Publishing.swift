@@ -78,6 +78,7 @@ extension DeliveryMachine {
       let source = pushes[slot].subject.source
       keys.confirm(pushes[slot].line, offset: source.offset, item: source.item)
     }
+    if pushes[slot].wasDue != nil || pushes[slot].parkedUntil != nil { settleCopies(slot) }
     if let completedAt = pushes[slot].completedAt {
       let age = moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds
       let sinceEnd = moment.time.milliseconds - completedAt.milliseconds

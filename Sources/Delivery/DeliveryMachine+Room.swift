@@ -12,6 +12,8 @@ extension DeliveryMachine {
   mutating func waitForRoom(_ place: Int, _ app: AppIndex?, isBack: Bool = false, at moment: Moment) {
     partitions[place].heldUntil = nil
     waitingForRoom.append(WaitingPlace(place: place, app: app, isBack: isBack))
+    partitions[place].waitsForApp = isBack
+    updatePause(place)
     notePatience(at: moment)
   }
 
@@ -29,6 +31,7 @@ extension DeliveryMachine {
       guard take(record, place, at: moment) else { return }
       partitions[place].dropFirstHeld()
     }
+    updatePause(place)
   }
 
   /// Tries again what waited for an app at its cap.

@@ -82,6 +82,7 @@ package struct DeliveryMachine: Sendable {
   var othersHaveRoom: (at: Instant, Bool)?
   /// Device tokens that are left alone for a while.
   var tokenPauses = TokenPauses()
+  var copies: ParkedCopies
   var keys: KeyOrder
   var isIntakeStopped = false
   package internal(set) var isDraining = false
@@ -116,6 +117,7 @@ package struct DeliveryMachine: Sendable {
     self.router = Router(laneCount: limits.lanes, lanesPerApp: limits.lanesPerApp)
     self.random = SeededRandom(seed: seed)
     self.keys = KeyOrder(limit: limits.maxRemembered)
+    self.copies = ParkedCopies(limit: min(limits.maxRemembered, 20_000))
     self.submissions = Array(repeating: [], count: limits.lanes)
     grow()
   }
@@ -140,13 +142,17 @@ package struct DeliveryMachine: Sendable {
   package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
 
   /// Whether no records are taken up because of what is in flight: in all, or of an app that the next record is for.
-  package var isIntakeHeld: Bool { isIntakeStopped || !waitingForRoom.isEmpty }
+  package var isIntakeHeld: Bool { isIntakeStopped || waitingForRoom.contains { !$0.isBack } }
+  /// Whether records of a partition are held until there is room.
+  package func waitsForRoom(_ id: PartitionID) -> Bool {
+    partitions.place(of: id).map { place in waitingForRoom.contains { $0.place == place } } ?? false
+  }
 
   /// How many more records may be polled now; 0 while the intake is paused.
   ///
   /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter.
   package mutating func recordRoom() -> Int {
-    if isDraining || !waitingForRoom.isEmpty { return 0 }
+    if isDraining || waitingForRoom.contains(where: { !$0.isBack }) { return 0 }
     let room = limits.maxInFlight - inFlight
     if room <= 0 || inFlightBytes >= limits.maxInFlightBytes {
       isIntakeStopped = true

@@ -92,6 +92,9 @@ package struct PartitionLedger: Sendable {
     return isSettled ? .alreadySettled : .admitted(sequence: sequence)
   }
 
+  /// Whether a record has the next offset or a later one. An earlier one has come before, or offsets begin again.
+  package func isAhead(_ offset: Int64) -> Bool { offset >= position ?? start }
+
   /// The items of an admitted batch that are settled already; `nil`: none.
   package func settledItems(of sequence: Int) -> ItemSet? { batches.isEmpty ? nil : batches[sequence] }
 

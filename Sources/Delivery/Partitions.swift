@@ -34,7 +34,10 @@ struct PartitionState: Sendable {
   /// offsets, too.
   private var end: Int64?
 
-  var shouldPause: Bool { isOverfull || heldUntil != nil }
+  /// What was parked waits for its app, and nobody else does: no more is fetched until what is held has been taken up.
+  var waitsForApp = false
+
+  var shouldPause: Bool { isOverfull || heldUntil != nil || waitsForApp }
 
   var isHolding: Bool { heldHead < held.count }
   var firstHeld: Record? { isHolding ? held[heldHead] : nil }
@@ -48,6 +51,7 @@ struct PartitionState: Sendable {
     held.removeAll(keepingCapacity: true)
     heldHead = 0
     heldUntil = nil
+    waitsForApp = false
   }
 
   /// Nothing more is taken up, and what is held is let go.

@@ -39,7 +39,9 @@ struct Push: Sendable {
   var turn: Turn = .none
   /// It must not be sent before.
   var notBefore: UnixTime?
-  /// It came back from the deferred topic and waits until it is due.
+  /// When it was due, if it came back from the deferred topic.
+  var wasDue: UnixTime?
+  /// It came back and waits until it is due.
   var isEarly = false
   /// Set instead of an ending when it was parked.
   var parkedUntil: UnixTime?

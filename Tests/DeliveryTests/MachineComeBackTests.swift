@@ -52,7 +52,9 @@ import Wire
     }
     #expect(isPutAside)
     bench.acknowledge()
-    let due = [OwnHeader.notBefore: String(bench.moment.time.milliseconds)]
+    // As another request, it is no copy of the one that was parked.
+    let now = String(bench.moment.time.milliseconds)
+    let due = [OwnHeader.notBefore: now, OwnHeader.requestedAt: now]
     let back = MachineBench.record(
       parked.value, offset: 0, topic: MachineBench.deferred,
       headers: parked.headers.map { ($0.name, Array((due[$0.name] ?? $0.value).utf8)) })
@@ -71,5 +73,43 @@ import Wire
     let (bench, _) = besideOneThatHardlyMoves(cap: 20, steps: 1000)
     #expect(bench.count(.deferred) == 0)
     #expect(bench.count(.results) > 200)
+  }
+
+  /// One app gets twice as much as it can send. What was put aside of it waits for its turn, and nobody else with it.
+  @Test func whatComesBackHoldsUpNobodyElse() {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    let deferred = PartitionID(topic: MachineBench.deferred, partition: 0)
+    var (offset, held, known, read): (Int64, Duration, Int, Int) = (0, .zero, 0, 0)
+    var aside: [(due: Int64, record: Record)] = []
+    for step in 0..<4000 {
+      for parked in bench.stored[known...] where parked.topic == .deferred {
+        let due = parked.headers.first { $0.name == OwnHeader.notBefore }.flatMap { Int64($0.value) } ?? 0
+        let headers = parked.headers.map { ($0.name, Optional(Array($0.value.utf8))) }
+        let record = MachineBench.record(
+          parked.value, offset: Int64(aside.count), topic: MachineBench.deferred, headers: headers)
+        aside.append((due, record))
+      }
+      known = bench.stored.count
+      if bench.machine.recordRoom() > 0 {
+        if !bench.machine.isPaused(deferred) {
+          let end = aside[read...].firstIndex { $0.due > bench.moment.time.milliseconds } ?? aside.count
+          bench.poll(aside[read..<end].map(\.record))
+          read = end
+        }
+        if step % 10 == 0 { bench.poll(app: 0, 20, from: offset) }
+        bench.poll(app: 1, 1, from: offset + 20)
+        offset += 21
+      } else {
+        held = held + .milliseconds(10)
+      }
+      if let oldest = bench.submitted.firstIndex(where: { $0.app == AppIndex(0) }) { bench.answer(ok, at: oldest) }
+      while let other = bench.submitted.firstIndex(where: { $0.app == AppIndex(1) }) { bench.answer(ok, at: other) }
+      bench.acknowledge()
+      bench.pass(.milliseconds(10))
+    }
+    #expect(held <= .milliseconds(50) + .seconds(40) / 50 + .milliseconds(50), "\(held)")
+    #expect(read > 500)
   }
 }

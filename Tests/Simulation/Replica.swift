@@ -77,6 +77,8 @@ final class Replica {
   var plan: CommitPlan
   /// By when what was revoked must be given back.
   var releaseBound: Instant?
+  /// How many copies the machine has let go.
+  private var known = 0
   /// Until when what is out of it may finish.
   var releaseDeadline: Instant?
   /// The group has gone on without it; it joins again when it has let go of what it had.
@@ -286,11 +288,17 @@ final class Replica {
         count >= 0 && count <= settings.limits.maxInFlightPerApp + spare,
         "\(name) has \(count) of app \(app.value) in flight, and may have \(settings.limits.maxInFlightPerApp)")
     }
+    if machine.tally.known + machine.tally.alreadySettled != known {
+      // Copies were let go, and need not be waited for.
+      for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+      known = machine.tally.known + machine.tally.alreadySettled
+    }
     for (id, assigned) in owned where !assigned.isLeaving {
       world.check(
         vitals.paused.contains(id) == assigned.isPaused, "\(name) and its consumer disagree on the pause of \(id)")
       // While it waits for room, it has not looked at the next record.
-      guard isRunning, settings.limits.maxEarly == 0, assigned.notBefore > moment.time, vitals.room > 0
+      guard isRunning, settings.limits.maxEarly == 0, assigned.notBefore > moment.time, vitals.room > 0,
+        !vitals.waiting.contains(id)
       else { continue }
       world.check(assigned.isPaused, "\(name) goes on polling \(id), though its next record is not due")
     }
@@ -360,6 +368,7 @@ extension DeliveryMachine {
     var bytes: Int
     var inFlightOfApps: [Int]
     var paused: [PartitionID]
+    var waiting: [PartitionID]
     var room: Int
   }
 
@@ -368,6 +377,7 @@ extension DeliveryMachine {
     Vitals(
       inFlight: inFlight, bytes: inFlightBytes,
       inFlightOfApps: (0..<apps.count).map { inFlight(of: AppIndex(Int32($0))) },
-      paused: assignedPartitions.filter { isPaused($0) }, room: recordRoom())
+      paused: assignedPartitions.filter { isPaused($0) }, waiting: assignedPartitions.filter { waitsForRoom($0) },
+      room: recordRoom())
   }
 }
