@@ -125,7 +125,8 @@ package struct Simulation {
   }
 
   private var isSettled: Bool {
-    workload.isOver && oracle.unfinished == 0 && broker.partitions.allSatisfy { broker.lag($0) == 0 }
+    workload.isOver && oracle.unfinished == 0
+      && broker.partitions.allSatisfy { broker.lag($0) == 0 || crew.isUnaware(of: $0) }
   }
 
   /// - Returns: when it was.
