@@ -17,7 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from processes import AnnouncingProgram, Martlet
+from processes import Kafka, Martlet
 
 #: Of `push.results`.
 RESULT_PARTITIONS = 4
@@ -56,7 +56,7 @@ class Timetable(threading.Thread):
 
 @contextmanager
 def service(
-    bench, name: str, broker: AnnouncingProgram, partitions: int, properties: dict[str, str] | None = None
+    bench, name: str, broker: Kafka, partitions: int, properties: dict[str, str] | None = None
 ) -> Iterator[tuple[str, Martlet]]:
     """Starts the broker and the service, which then has joined its group and sent the first requests.
 
@@ -155,7 +155,7 @@ def bare(bench, rate: float, partitions: int) -> list[float]:
                 assert reader.stdout is not None
                 reader.stdout.readline()
                 table.run()
-                half, slow, _ = map(float, reader.stdout.readline().split())
+                half, slow = map(float, reader.stdout.readline().split())
             halves.append(half)
             most.append(slow)
     return [statistics.median(halves), statistics.median(most)]

@@ -32,8 +32,6 @@ struct ParkedCopies: Sendable {
 
   init(limit: Int) { self.limit = limit }
 
-  var count: Int { inFlight.count + stored.count + older.count }
-
   func slot(of key: Key) -> PushSlot? { inFlight[key] }
 
   /// Whether one that waits longer is stored, or a result.

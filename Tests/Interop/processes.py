@@ -39,10 +39,12 @@ def _ports() -> Iterator[int]:
     takes one before the server is there.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 10
-    first = 12_000 + worker * 2_000
-    return itertools.cycle(random.sample(range(first, first + 2_000), 2_000))
+    first = 12_000 + worker * PORT_COUNT
+    return itertools.cycle(random.sample(range(first, first + PORT_COUNT), PORT_COUNT))
 
 
+#: Of each worker.
+PORT_COUNT = 2_000
 PORTS = _ports()
 
 
@@ -50,7 +52,7 @@ def free_port() -> int:
     """A port that is free now, that no other worker of this run chooses, and that this one has not chosen lately: two
     servers that are not there yet never get the same.
     """
-    for port in PORTS:
+    for port in itertools.islice(PORTS, PORT_COUNT):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -165,7 +167,15 @@ class AnnouncingProgram(Program):
                 output.flush()
 
 
-class MockKafka(AnnouncingProgram):
+class Kafka(AnnouncingProgram):
+    """A broker, or several, in a process of its own."""
+
+    @property
+    def bootstrap(self) -> str:
+        return self.announced["bootstrap_servers"]
+
+
+class MockKafka(Kafka):
     """`martlet mock-kafka`: the embedded broker in a process of its own."""
 
     def __init__(self, binary: Path, topics: Mapping[str, int], log: Path, brokers: int = 1):
@@ -182,12 +192,8 @@ class MockKafka(AnnouncingProgram):
         assert answer, f"no answer to {words}"
         assert json.loads(answer)["ok"], (words, answer)
 
-    @property
-    def bootstrap(self) -> str:
-        return self.announced["bootstrap_servers"]
 
-
-class StandInKafka(AnnouncingProgram):
+class StandInKafka(Kafka):
     """The stand-in broker (`kafka_broker`) in a process of its own, for runs of minutes: the embedded brokers look for
     an offset from the beginning of all that they keep, and become slower and slower as small batches pile up.
     """
@@ -195,10 +201,6 @@ class StandInKafka(AnnouncingProgram):
     def __init__(self, topics: Mapping[str, int], log: Path):
         program = Path(__file__).with_name("kafka_broker.py")
         super().__init__([sys.executable, program, *(f"{name}:{count}" for name, count in topics.items())], log)
-
-    @property
-    def bootstrap(self) -> str:
-        return self.announced["bootstrap_servers"]
 
 
 class MockAPNs(AnnouncingProgram):
