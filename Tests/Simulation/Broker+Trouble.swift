@@ -31,7 +31,7 @@ extension Broker {
     guard records.last?.record.timestamp != world.time else { return false }
     world.note("\(id) is cut short at \(offset)")
     for record in records[log(id).place(of: offset)...] {
-      for item in record.items { oracle.lost(item, order: record.order) }
+      for item in record.items { oracle.lost(item, in: record) }
     }
     let pause = world.between(.zero, .seconds(2))
     shorten(id, to: offset, leaderlessUntil: world.now + pause)
@@ -44,7 +44,7 @@ extension Broker {
   /// - Parameter cuts: those that the reader knew of when it passed.
   func lose(_ id: PartitionID, before offset: Int64, newerThan cuts: Int) {
     for record in log(id).records where record.record.offset < offset && record.cuts > cuts {
-      for item in record.items { oracle.lost(item, order: record.order) }
+      for item in record.items { oracle.lost(item, in: record) }
     }
   }
 }

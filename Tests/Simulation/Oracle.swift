@@ -55,6 +55,8 @@ final class Oracle {
     }
     /// When the last park that was acknowledged was stored, by the log's own order.
     var lastParkAcknowledged: UInt64 = 0
+    /// The latest time for which one was parked that was acknowledged.
+    var latestDue = UnixTime(milliseconds: 0)
   }
 
   private let world: World
@@ -106,9 +108,10 @@ final class Oracle {
 
   /// The record that stands for it is gone from Kafka, or will never be read.
   ///
-  /// - Parameter order: of that record; one that was parked after it stands for the item in its place.
-  func lost(_ item: Int, order: UInt64) {
-    guard items[item].lastParkAcknowledged <= order else { return }
+  /// One that was parked after it stands for the item in its place, unless it was due earlier: whoever stored both has
+  /// let that go.
+  func lost(_ item: Int, in record: LogRecord) {
+    guard items[item].lastParkAcknowledged <= record.order || items[item].latestDue <= record.notBefore else { return }
     let wasFinished = items[item].isFinished
     items[item].isLost = true
     finished(item, wasFinished)
@@ -194,6 +197,14 @@ final class Oracle {
     guard !wasFinished, items[item].isFinished else { return }
     items[item].finishedAt = world.now
     unfinished -= 1
+  }
+
+  /// A machine is told that it is parked.
+  ///
+  /// - Parameter order: where its record stands among all that were written.
+  func parked(_ item: Int, order: UInt64, until due: UnixTime) {
+    items[item].lastParkAcknowledged = max(items[item].lastParkAcknowledged, order)
+    items[item].latestDue = max(items[item].latestDue, due)
   }
 
   // MARK: The end

@@ -64,7 +64,7 @@ extension Replica {
     for (index, item) in record.items.enumerated() {
       let isNamed = assigned.covers(offset, index, of: record.items.count)
       // The metadata speaks of another record that had this offset: it may be skipped, and nobody can tell.
-      if isNamed, record.cuts > assigned.coveredCuts { oracle.lost(item, order: record.order) }
+      if isNamed, record.cuts > assigned.coveredCuts { oracle.lost(item, in: record) }
       if isNamed, record.cuts <= assigned.coveredCuts, !assigned.isRewound {
         // Unless another record stands for it, which came before.
         if carriers[item] == nil { covered.insert(item) }

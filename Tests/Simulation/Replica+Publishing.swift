@@ -44,7 +44,7 @@ extension Replica {
     let receipt = Receipt(ticket: ticket, outcome: outcome)
     receipts.append(receipt)
     if case .acknowledged = outcome, record.topic == .deferred {
-      oracle[record.item].lastParkAcknowledged = max(oracle[record.item].lastParkAcknowledged, record.tracker.order)
+      oracle.parked(record.item, order: record.tracker.order, until: UnixTime(milliseconds: record.notBefore))
     }
     wake()
   }
