@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Interop"))
 
 from confluent_kafka import Consumer, TopicPartition  # noqa: E402
 
+import growth  # noqa: E402
 import instructions  # noqa: E402
 import latency  # noqa: E402
 import scrape  # noqa: E402
@@ -50,6 +51,17 @@ class Run:
     broker_microseconds: float = 0
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What was done so far, and the seconds of CPU that each process has used."""
+
+    done: int
+    time: float
+    service: float
+    server: float
+    broker: float
+
+
 def body(size: int = BODY_BYTES) -> bytes:
     start, end = b'{"aps":{"alert":"', b'"}}'
     return start + b"x" * (size - len(start) - len(end)) + end
@@ -73,10 +85,15 @@ class Bench:
         self.server: Program
         self.server, self.port = nghttpd(directory / "htdocs", self.authority.issue())
 
-    def h2load(self) -> Run:
+    @property
+    def connections_per_app(self) -> int:
+        """Many apps have a connection each, so that the number of connections does not grow beyond a thousand."""
+        return CONNECTIONS if self.apps < 100 else 1
+
+    def h2load(self, connections: int = CONNECTIONS, streams: int = STREAMS, payload: int = BODY_BYTES) -> Run:
         """One run of the yardstick."""
         content = self.directory / "body"
-        content.write_bytes(body())
+        content.write_bytes(body(payload))
         headers = {
             "authorization": f"bearer {BEARER}",
             "apns-topic": BUNDLE,
@@ -87,7 +104,7 @@ class Bench:
         }
         count = self.options.requests
         command = [
-            "h2load", "-t", "1", "-c", str(CONNECTIONS), "-m", str(STREAMS), "-n", str(count), "-d", str(content),
+            "h2load", "-t", "1", "-c", str(connections), "-m", str(streams), "-n", str(count), "-d", str(content),
             *(part for name, value in headers.items() for part in ("-H", f"{name}: {value}")),
             f"https://127.0.0.1:{self.port}/3/device/{DEVICE}",
         ]  # fmt: skip
@@ -121,13 +138,21 @@ class Bench:
             count / float(found[1]), used / count * 1e6, (self.server.processor_seconds() - server) / count * 1e6
         )
 
-    def martlet(self, number: int, apps: int = 1, partitions: int = 8, payload: int = BODY_BYTES) -> Run:
-        """One run of the service, with a broker of its own."""
+    def martlet(
+        self, number: int, apps: int = 1, partitions: int = 8, payload: int = BODY_BYTES,
+        shares: tuple[float, float] | None = None,
+    ) -> Run:  # fmt: skip
+        """One run of the service, with a broker of its own.
+
+        With `shares` that broker is the lasting one, and the clock runs between these parts of all requests.
+        """
         self.apps, self.payload = apps, payload
         records = [self.record(index % apps) for index in range(self.options.requests)]
-        size = sum(len(record.value or b"") + 40 for record in records)
-        partitions = max(partitions, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
-        with self.broker(f"{number}", partitions) as broker:
+        if shares is None:
+            size = sum(len(record.value or b"") + 40 for record in records)
+            partitions = max(partitions, -(-size // PARTITION_BYTES), -(-len(records) // 90_000))
+        kafka = self.broker if shares is None else self.lasting_broker
+        with kafka(f"{number}", partitions) as broker:
             produce(
                 broker.bootstrap,
                 "push.requests",
@@ -138,7 +163,7 @@ class Bench:
             )
             service = self.service(f"{number}", broker.bootstrap)
             with Marks(broker.bootstrap) as marks, service:
-                run = self.measure(service, broker, marks)
+                run = self.measure(service, broker, marks, *(shares or (0, 1)))
                 self.wait_for_commits(broker.bootstrap, partitions)
                 code = service.terminate()
                 if code != 0:
@@ -172,33 +197,39 @@ class Bench:
         path.write_text(json.dumps(configuration, indent=2))
         return Martlet(self.binary, path, port, self.directory / f"martlet-{name}.log")
 
-    def measure(self, service: Martlet, broker: MockKafka, marks: "Marks") -> Run:
+    def measure(
+        self, service: Martlet, broker: MockKafka | StandInKafka, marks: "Marks", first: float, last: float
+    ) -> Run:
+        """What was used between two moments: when these parts of all requests had their results."""
         total, deadline = self.options.requests, time.monotonic() + self.options.timeout
-        start = None
+        start = end = None
         while True:
             if not service.running:
                 raise SystemExit(f"martlet ended with {service.wait()}\n{service.tail()}")
-            done = marks.total()
-            now, used, server = time.monotonic(), service.processor_seconds(), self.server.processor_seconds()
-            kafka = broker.processor_seconds()
-            if start is None and done > 0:
-                start = (done, now, used, server, kafka)
-            if start is not None and done >= total:
+            now = Moment(
+                marks.total(), time.monotonic(), service.processor_seconds(), self.server.processor_seconds(),
+                broker.processor_seconds(),
+            )  # fmt: skip
+            if start is None and now.done > total * first:
+                start = now
+            if end is None and now.done >= total * last:
+                end = now
+            if now.done >= total:
                 break
-            if now > deadline:
-                raise SystemExit(f"{done} of {total} results after {self.options.timeout:g} s\n{service.tail()}")
+            if now.time > deadline:
+                raise SystemExit(f"{now.done} of {total} results after {self.options.timeout:g} s\n{service.tail()}")
             time.sleep(0.02)
-        if done != total:
-            raise SystemExit(f"{done} results for {total} requests")
-        count = total - start[0]
-        if count < total / 2:
+        if now.done != total:
+            raise SystemExit(f"{now.done} results for {total} requests")
+        if start is None or end is None or end.done - start.done < total / 2:
             raise SystemExit("too few requests: most were done before the clock could start")
+        count = end.done - start.done
         return Run(
-            count / (now - start[1]),
-            (used - start[2]) / count * 1e6,
-            (server - start[3]) / count * 1e6,
+            count / (end.time - start.time),
+            (end.service - start.service) / count * 1e6,
+            (end.server - start.server) / count * 1e6,
             service.resident_bytes(peak=True),
-            (kafka - start[4]) / count * 1e6,
+            (end.broker - start.broker) / count * 1e6,
         )
 
     def wait_for_commits(self, bootstrap: str, partitions: int) -> None:
@@ -224,10 +255,9 @@ class Bench:
         return {
             "kafka": {"brokers": bootstrap, "group": "martlet"},
             "apps": {f"shop-{number}": app for number in range(self.apps)},
-            # Many apps have a connection each, so that the number of connections does not grow beyond a thousand. A
-            # single one has as many in flight as its streams take, and a quarter more.
+            # A single app has as many in flight as its streams take, and a quarter more.
             "delivery": {
-                "maxConnectionsPerApp": CONNECTIONS if self.apps < 100 else 1,
+                "maxConnectionsPerApp": self.connections_per_app,
                 "maxInFlightPerApp": CONNECTIONS * STREAMS * 5 // 4,
             },
             "http": {"listen": f"127.0.0.1:{http_port}"},
@@ -295,21 +325,6 @@ def table(yardstick: list[Run], service: list[Run], leg: list[Run]) -> str:
     return "\n".join(lines)
 
 
-def growth(bench: Bench) -> None:
-    """How CPU per notification and throughput change with the number of apps and partitions, and the payload's size."""
-    print("| apps | partitions | payload, bytes | per second | CPU, µs | resident memory, MiB |")
-    print("|-----:|-----------:|---------------:|-----------:|--------:|---------------------:|")
-    shapes = [(1, 8, 217), (10, 8, 217), (100, 8, 217), (1000, 8, 217), (1, 32, 217), (1, 256, 217), (1, 8, 1024),
-              (1, 8, 4000)]  # fmt: skip
-    for number, (apps, partitions, payload) in enumerate(shapes):
-        run = bench.martlet(1000 + number, apps, partitions, payload)
-        print(
-            f"| {apps:>4,} | {partitions:>10} | {payload:>14,} | {run.per_second:>10,.0f} | {run.microseconds:>7.1f} | "
-            f"{run.peak / (1 << 20):>20.1f} |",
-            flush=True,
-        )
-
-
 def ratios(bench: Bench, options: argparse.Namespace) -> None:
     yardstick, service, leg = [], [], []
     for number in range(options.runs):
@@ -326,7 +341,7 @@ def ratios(bench: Bench, options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="runs of each, in turn (default: 5)")
-    parser.add_argument("--requests", type=int, default=200_000, help="notifications in each run (default: 200000)")
+    parser.add_argument("--requests", type=int, help="notifications in each run (default: 200000; of growth: 400000)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds that a run may take (default: 120)")
     parser.add_argument("--yardstick-only", action="store_true", help="run h2load alone")
     parser.add_argument("--growth", action="store_true", help="with many apps, partitions and bytes")
@@ -337,6 +352,7 @@ def main() -> None:
     parser.add_argument("--update", action="store_true", help="count instructions, and keep them")
     parser.add_argument("--scrape", action="store_true", help="how long a scrape takes, with up to 1,000 apps")
     options = parser.parse_args()
+    options.requests = options.requests or (400_000 if options.growth else 200_000)
     if options.scrape:
         sys.exit(scrape.check(find_binary().with_name("microbench"), options.runs))
     if options.check or options.update:
@@ -345,7 +361,7 @@ def main() -> None:
         bench = Bench(options, Path(name))
         try:
             if options.growth:
-                growth(bench)
+                growth.growth(bench)
             elif options.latency:
                 latency.latency(bench, options.latency)
             elif options.soak:

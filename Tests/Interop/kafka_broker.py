@@ -175,10 +175,7 @@ class KafkaBroker:
         try:
             while True:
                 news.clear()
-                found = [
-                    (topic, [self._read(topic, *place, ask.isolation_level) for place in partitions])
-                    for topic, partitions in ask.topics
-                ]
+                found = self._fetch(ask)
                 left = deadline - time.monotonic()
                 if left <= 0 or any(part[1] or part[-1] for _, parts in found for part in parts):
                     return 0, found
@@ -187,11 +184,23 @@ class KafkaBroker:
         finally:
             self._news.discard(news)
 
+    def _fetch(self, ask) -> list[tuple[str, list[tuple]]]:
+        """Batches up to the bytes that were asked for, or one, if it is longer."""
+        room, found = ask.max_bytes, []
+        for topic, partitions in ask.topics:
+            parts = []
+            for partition, position, limit in partitions:
+                parts.append(self._read(topic, partition, position, min(limit, room), ask.isolation_level))
+                room -= len(parts[-1][-1])
+            found.append((topic, parts))
+        return found
+
     def _read(self, topic: str, partition: int, position: int, limit: int, isolation: int):
         log = self._log(topic, partition)
         if position > log.end:
             return partition, OFFSET_OUT_OF_RANGE, -1, -1, None, b""
-        records = log.read(position, limit, log.stable if isolation else log.end)
+        stable = log.stable if isolation else log.end
+        records = log.read(position, limit, stable) if limit > 0 else b""
         return partition, 0, log.end, log.stable, log.aborted_from(position), records
 
     def _answer_2(self, ask):

@@ -58,13 +58,14 @@ class PartitionLog:
 
     def read(self, offset: int, limit: int, end: int) -> bytes:
         """Batches from the one that holds `offset` on: at least one, if there is one before `end`."""
-        first = bisect_right(self.ends, offset)
-        found = []
-        for batch, after in zip(self.batches[first:], self.ends[first:], strict=True):
-            if after > end or (found and limit < len(batch)):
-                break
-            found.append(batch)
-            limit -= len(batch)
+        index = bisect_right(self.ends, offset)
+        found: list[bytes] = []
+        while (
+            index < len(self.batches) and self.ends[index] <= end and (not found or len(self.batches[index]) <= limit)
+        ):
+            found.append(self.batches[index])
+            limit -= len(self.batches[index])
+            index += 1
         return b"".join(found)
 
     def aborted_from(self, offset: int) -> list[tuple[int, int]]:
