@@ -45,7 +45,7 @@ extension DeliveryMachine {
       guard case .admitted(let sequence) = admit(record, place, items: 1) else { return true }
       reject(invalid, record, place, sequence, at: moment)
     case .request(let request):
-      if let deferral = request.deferral, letGo(record, as: deferral, place) { return true }
+      if let deferral = request.deferral, takeAsCopy(record, of: deferral, place) { return true }
       var way = Way.now
       if let deferral = request.deferral, deferral.notBefore > moment.time {
         guard mayWaitHere(request.app, place, at: moment) else {

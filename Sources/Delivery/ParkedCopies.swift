@@ -77,28 +77,31 @@ extension DeliveryMachine {
   /// Lets a record from the deferred topic go if its request is in good hands.
   ///
   /// - Returns: whether it was.
-  mutating func letGo(_ record: Record, as deferral: Deferral, _ place: Int) -> Bool {
+  mutating func takeAsCopy(_ record: Record, of deferral: Deferral, _ place: Int) -> Bool {
     guard let key = Self.copyKey(deferral.source, deferral.requestedAt),
       partitions[place].ledger.isAhead(record.offset)
     else { return false }
+    let other = slotInFlight(key, due: deferral.notBefore, place)
+    guard other != nil || copies.isStored(key, after: deferral.notBefore) else { return false }
     let item = Int(deferral.source.item)
-    if let slot = copies.slot(of: key), pushes.contains(slot), pushes[slot].partitionSlot == place,
-      pushes[slot].epoch == partitions[place].epoch, deferral.notBefore <= pushes[slot].wasDue ?? deferral.notBefore
-    {
-      if case .admitted(let sequence) = admit(record, place, items: 1) {
-        tally.known += 1
-        copies.join(slot, ParkedCopies.Twin(sequence: sequence, item: item))
-      }
-    } else if copies.isStored(key, after: deferral.notBefore) {
-      if case .admitted(let sequence) = admit(record, place, items: 1) {
-        tally.known += 1
+    if case .admitted(let sequence) = admit(record, place, items: 1) {
+      tally.known += 1
+      if let other {
+        copies.join(other, ParkedCopies.Twin(sequence: sequence, item: item))
+      } else {
         partitions[place].ledger.settle(sequence: sequence, item: item)
       }
-    } else {
-      return false
     }
     cameBack(record, as: deferral, items: item..<item + 1)
     return true
+  }
+
+  /// The push that stands for the request, came from the same partition and was due no earlier.
+  private func slotInFlight(_ key: ParkedCopies.Key, due notBefore: UnixTime, _ place: Int) -> PushSlot? {
+    guard let slot = copies.slot(of: key), pushes.contains(slot), pushes[slot].partitionSlot == place,
+      pushes[slot].epoch == partitions[place].epoch, notBefore <= pushes[slot].wasDue ?? notBefore
+    else { return nil }
+    return slot
   }
 
   /// A push is settled: so are its copies, and those that come are known.
