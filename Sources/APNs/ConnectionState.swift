@@ -20,6 +20,18 @@ package enum ConnectionFailure: UInt8, CaseIterable, Sendable {
   case silent
 }
 
+/// Why the pool ends a connection that the peer would keep.
+package enum EndReason: UInt8, CaseIterable, Sendable {
+  /// It was not made in time.
+  case notMade
+  /// It answered no PING.
+  case unresponsive
+  /// Another one takes its place: it is old, gave errors in a row or no streams, or carries credentials of former times.
+  case replaced
+  /// There is nothing left for it to do.
+  case unneeded
+}
+
 /// One connection to APNs: how many streams it may carry, whether it is alive, when it is over.
 ///
 /// Each stream that was opened ends in exactly one of `answered`, `streamEnded` and `requestTimedOut`, or with the
@@ -49,6 +61,8 @@ package struct ConnectionState: Sendable {
   /// What its requests are to carry.
   package private(set) var credentials: CredentialVersion
   package private(set) var phase: Phase
+  /// Set when the pool gives it up: the first reason, or that it answers no PING.
+  package private(set) var endReason: EndReason?
   /// Open streams.
   package private(set) var streams = 0
   /// The peer's MAX_CONCURRENT_STREAMS, once it has named one.
@@ -175,8 +189,9 @@ package struct ConnectionState: Sendable {
   }
 
   /// No new streams; end when the open ones have.
-  package mutating func retire(until deadline: Instant) -> Step {
-    beginDrain(until: deadline)
+  package mutating func retire(until deadline: Instant, _ reason: EndReason) -> Step {
+    endReason = endReason ?? reason
+    return beginDrain(until: deadline)
   }
 
   package mutating func pingAcknowledged(now: Instant) {
@@ -188,13 +203,14 @@ package struct ConnectionState: Sendable {
     isBlocked = false
     switch phase {
     case .closing: return .none
-    case .connecting(let deadline): return now < deadline ? .none : close()
+    case .connecting(let deadline): return now < deadline ? .none : close(.notMade)
     case .draining(let deadline):
-      return now < deadline && now < pingDeadline ?? .distantFuture ? .none : close()
+      if let pingDeadline, now >= pingDeadline { return close(.unresponsive) }
+      return now < deadline ? .none : close()
     case .open:
-      if let pingDeadline, now >= pingDeadline { return close() }
+      if let pingDeadline, now >= pingDeadline { return close(.unresponsive) }
       if now >= retireAt { isAged = true }
-      if let starvedUntil, now >= starvedUntil { return retire(until: now + limits.requestTimeout) }
+      if let starvedUntil, now >= starvedUntil { return retire(until: now + limits.requestTimeout, .replaced) }
       guard pingDeadline == nil, now >= lastHeard + limits.idlePing else { return .none }
       return ping(within: limits.pingTimeout, now: now)
     }
@@ -237,7 +253,7 @@ package struct ConnectionState: Sendable {
 
   private mutating func releaseAndRetire(limits: PoolLimits, now: Instant) -> Step {
     let step = release()
-    return step == .none ? retire(until: now + limits.requestTimeout) : step
+    return step == .none ? retire(until: now + limits.requestTimeout, .replaced) : step
   }
 
   /// Whether an answer shows that the connection does its work, whatever it says about the push.
@@ -294,7 +310,7 @@ package struct ConnectionState: Sendable {
     faults += 1
     let step = release()
     guard step == .none else { return step }
-    if isOpen, faults >= limits.faultsInARow { return retire(until: now + limits.requestTimeout) }
+    if isOpen, faults >= limits.faultsInARow { return retire(until: now + limits.requestTimeout, .replaced) }
     return probe(limits: limits, now: now)
   }
 
@@ -320,7 +336,8 @@ package struct ConnectionState: Sendable {
     }
   }
 
-  private mutating func close() -> Step {
+  private mutating func close(_ reason: EndReason? = nil) -> Step {
+    endReason = reason ?? endReason
     phase = .closing
     pingDeadline = nil
     return .close

@@ -24,7 +24,7 @@ package struct PoolState: Sendable {
   package private(set) var connections: [ConnectionState] = []
   /// Pushes that wait for a stream.
   package private(set) var pending = 0
-  /// How the last failed attempt, or the last connection that was lost, ended.
+  /// How the last failed attempt, or the connection that was lost last, ended; `nil` if an answer came since.
   package private(set) var lastFailure: ConnectionFailure?
   package private(set) var isDraining = false
 
@@ -95,6 +95,9 @@ package struct PoolState: Sendable {
     index(of: id).map { connections[$0].credentials }
   }
 
+  /// Why the pool gives that connection up; `nil` while it does not, or if there is no such connection.
+  package func endReason(of id: ConnectionID) -> EndReason? { index(of: id).flatMap { connections[$0].endReason } }
+
   // MARK: Pushes
 
   /// So many pushes wait; connections are opened for them as far as they need it. To be told whenever that number has
@@ -138,6 +141,7 @@ package struct PoolState: Sendable {
   /// An answer has ended a stream.
   package mutating func answered(_ id: ConnectionID, _ verdict: Verdict, status: UInt16, now: Instant) {
     guard let index = index(of: id) else { return }
+    lastFailure = nil
     let wasOpen = connections[index].isOpen
     let wasUnlocked = connections[index].isUnlocked
     let step = connections[index].answered(verdict, status: status, limits: limits, now: now)
@@ -178,7 +182,7 @@ package struct PoolState: Sendable {
   package mutating func retire(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }
     var step = connections[index].streamEnded()
-    if step == .none { step = connections[index].retire(until: now + limits.requestTimeout) }
+    if step == .none { step = connections[index].retire(until: now + limits.requestTimeout, .replaced) }
     perform(step, index)
     plan(now)
   }
@@ -259,7 +263,7 @@ package struct PoolState: Sendable {
     credentials = version
     if isNewKey { backoff.forget() }
     guard isNewKey || isRefused else { return }
-    retireAll(until: now + limits.requestTimeout)
+    retireAll(until: now + limits.requestTimeout, .replaced)
     plan(now)
   }
 
@@ -290,7 +294,7 @@ package struct PoolState: Sendable {
     isDraining = true
     pending = 0
     backoff.forget()
-    retireAll(until: deadline)
+    retireAll(until: deadline, .unneeded)
   }
 
   // MARK: Parts
@@ -307,9 +311,9 @@ package struct PoolState: Sendable {
     }
   }
 
-  private mutating func retireAll(until deadline: Instant) {
+  private mutating func retireAll(until deadline: Instant, _ reason: EndReason) {
     for index in connections.indices {
-      let step = connections[index].retire(until: deadline)
+      let step = connections[index].retire(until: deadline, reason)
       perform(step, index)
     }
   }
@@ -358,7 +362,7 @@ package struct PoolState: Sendable {
         isWaiting = true
         continue
       }
-      let step = connections[index].retire(until: now + limits.requestTimeout)
+      let step = connections[index].retire(until: now + limits.requestTimeout, .replaced)
       perform(step, index)
     }
     return isWaiting
@@ -370,7 +374,7 @@ package struct PoolState: Sendable {
     for index in connections.indices.reversed() where open > 1 {
       let connection = connections[index]
       guard connection.isOpen, connection.streams == 0, now >= connection.lastTaken + limits.idleClose else { continue }
-      let step = connections[index].retire(until: now + limits.requestTimeout)
+      let step = connections[index].retire(until: now + limits.requestTimeout, .unneeded)
       perform(step, index)
       open -= 1
     }

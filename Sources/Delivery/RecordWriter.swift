@@ -201,6 +201,7 @@ extension SendFailure {
     case .connectionClosed: "ConnectionClosed"
     case .streamRefused: "StreamRefused"
     case .credentials: "CredentialsUnusable"
+    case .noStream: "NoStream"
     case .draining: "ShuttingDown"
     case .appRemoved: "AppRemoved"
     }

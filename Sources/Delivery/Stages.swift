@@ -145,10 +145,21 @@ package enum SendFailure: UInt8, CaseIterable, Sendable {
   case streamRefused
   /// The app's key or certificate cannot be used.
   case credentials
+  /// There was a connection, and none of its streams became free in time.
+  case noStream
   /// The lane is closing.
   case draining
   /// The app was removed from the configuration.
   case appRemoved
+
+  /// - Parameter failure: how the last attempt to connect, or the connection, ended.
+  package init(_ failure: ConnectionFailure?) {
+    switch failure {
+    case .tls: self = .tls
+    case .credentials: self = .credentials
+    case .unreachable, .closed, .silent, nil: self = .unreachable
+    }
+  }
 }
 
 /// One of the topics that the service writes.

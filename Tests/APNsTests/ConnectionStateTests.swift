@@ -54,7 +54,7 @@ import Wire
       world.streams -= 1
       step = world.connection.requestTimedOut(limits: limits, now: now)
     case .goAway: step = world.connection.goAway(limits: limits, now: now)
-    case .retire: step = world.connection.retire(until: now + limits.requestTimeout)
+    case .retire: step = world.connection.retire(until: now + limits.requestTimeout, .replaced)
     case .acknowledged: world.connection.pingAcknowledged(now: now)
     case .second, .minute:
       world.now = now + .seconds(event == .second ? 1 : 60)

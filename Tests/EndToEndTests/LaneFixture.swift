@@ -21,13 +21,13 @@ final class LaneFixture: Sendable {
 
   init(
     _ configuration: MockServer.Configuration = MockServer.Configuration(), proxy: Proxy? = nil,
-    limits: PoolLimits = PoolLimits()
+    limits: PoolLimits = PoolLimits(), pingTimeout: Duration = .seconds(120), requestTimeout: Duration = .seconds(120)
   ) throws {
     var configuration = configuration
     // Far beyond what a busy machine needs.
     var limits = limits
     limits.connectTimeout = .seconds(60)
-    limits.pingTimeout = .seconds(120)
+    limits.pingTimeout = pingTimeout
     configuration.acceptsAnyKey = true
     configuration.journal.requests = 10_000
     server = try MockServer.start(configuration)
@@ -35,7 +35,7 @@ final class LaneFixture: Sendable {
     registry.setApps(["shop"], configured: 1)
     let (outcomes, written) = (outcomes, log)
     lane = try Lane(
-      index: LaneIndex(0), requestTimeout: .seconds(120), metrics: registry.makeShard(),
+      index: LaneIndex(0), requestTimeout: requestTimeout, metrics: registry.makeShard(),
       log: Log(
         level: .debug,
         sink: { bytes in
@@ -91,6 +91,12 @@ final class LaneFixture: Sendable {
       storage: Array((channel + payload).utf8), token: .empty,
       payload: ByteRange(channel.utf8.count, channel.utf8.count + payload.utf8.count), pushType: .liveactivity,
       expiration: 0, channel: ByteRange(0, channel.utf8.count), apnsID: UUID(high: 1, low: UInt64(number)))
+  }
+
+  /// Connections that ended for this cause.
+  func closed(_ cause: CloseCause) -> Int {
+    // The first row is that of unknown apps.
+    Int(registry.snapshot().appNumbers[AppSeries.rowLength + AppSeries.connectionsClosed(cause).index])
   }
 
   /// Statuses of answers, and how many had none, once so many outcomes are there.

@@ -51,6 +51,39 @@ import Wire
     #expect(fixture.registry.snapshot().appNumbers[AppSeries.rowLength + AppSeries.goAways.index] == 1)
   }
 
+  @Test func aConnectionThatAnswersNoPingIsToldByItsName() throws {
+    var configuration = MockServer.Configuration()
+    configuration.script = Script([Script.Rule(Script.Condition(connection: 1), .silentConnection)])
+    var limits = PoolLimits()
+    limits.idlePing = .milliseconds(20)
+    let fixture = try LaneFixture(configuration, limits: limits, pingTimeout: .milliseconds(100))
+    defer { fixture.stop() }
+    fixture.submit(1)
+    #expect(fixture.results(1)[0] == 1, "the path was cut under it")
+    #expect(waitUntil { fixture.closed(.unresponsive) == 1 })
+    #expect(fixture.closed(.idle) == 0)
+    #expect(fixture.log.value.lines.contains("it answered no PING"))
+  }
+
+  @Test func whatWaitedForAStreamInVainSaysNothingAgainstTheApp() throws {
+    var configuration = MockServer.Configuration()
+    configuration.script = Script([Script.Rule(Script.Condition(afterRequests: 1), .silence)])
+    configuration.streamsLater = 1
+    var limits = PoolLimits()
+    limits.maxConnections = 1
+    limits.requestTimeout = .seconds(120)
+    let fixture = try LaneFixture(configuration, limits: limits, requestTimeout: .milliseconds(300))
+    defer { fixture.stop() }
+    fixture.submit(1)
+    #expect(fixture.results(1)[200] == 1)
+    fixture.submit(20, first: 1)
+    #expect(fixture.results(21)[0] == 20)
+    let failures = fixture.outcomes.value.compactMap { outcome in
+      if case .notSent(let failure) = outcome.result { failure } else { nil }
+    }
+    #expect(!failures.isEmpty && failures.allSatisfy { $0 == .noStream }, "\(failures)")
+  }
+
   @Test func aBroadcastGoesToItsChannel() throws {
     var configuration = MockServer.Configuration()
     configuration.rules.channels = ["Y2hhbm5lbA=="]

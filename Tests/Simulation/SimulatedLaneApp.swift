@@ -120,19 +120,12 @@ final class SimulatedLaneApp {
   private func connection(_ id: ConnectionID) -> AppleConnection? { connections.first { $0.id == id } }
 
   private func returnStale(_ now: Instant) {
-    if pool.unreachableUntil != nil { returnPending(failure) }
+    if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
+    let failure = pool.lastFailure.map { SendFailure($0) } ?? .noStream
     while let first = pending.first, first.since + requestTimeout <= now {
       returnFirst(failure)
     }
     if let first = pending.first { wake(at: first.since + requestTimeout) }
-  }
-
-  private var failure: SendFailure {
-    switch pool.lastFailure {
-    case .tls: .tls
-    case .credentials: .credentials
-    case .unreachable, .closed, .silent, nil: .unreachable
-    }
   }
 
   private func returnPending(_ failure: SendFailure) {

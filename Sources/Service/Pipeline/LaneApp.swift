@@ -135,9 +135,20 @@ final class LaneApp {
       case .drain(let id):
         connection(id)?.client?.drain()
         count(id, .draining)
-      case .close(let id): connection(id)?.client?.close()
+      case .close(let id): close(id)
       }
     }
+  }
+
+  private func close(_ id: ConnectionID) {
+    guard let connection = connection(id) else { return }
+    let reason = pool.endReason(of: id)
+    if connection.closeCause == nil, let reason { connection.closeCause = CloseCause(reason) }
+    if reason == .unresponsive {
+      lane.log.warning(
+        "connection_failed", "a connection to APNs failed", [.app(runtime.name), .cause(CauseText("it answered no PING"))])
+    }
+    connection.client?.close()
   }
 
   private func connect(_ id: ConnectionID, _ now: Instant) {
@@ -184,13 +195,13 @@ final class LaneApp {
   }
 
   /// Sends back what no connection will take soon: all of it when none can be made, and what has waited for longer than
-  /// a request may take, so that its expiration is looked at again.
+  /// a request may take, so that its expiration is looked at again. Where there is a connection, that waited for a
+  /// stream, which says nothing against the app.
   private func returnStale(_ now: Instant) {
     guard hasPending else { return }
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
-    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now {
-      returnFirst(SendFailure(pool.lastFailure))
-    }
+    let failure = pool.lastFailure.map { SendFailure($0) } ?? .noStream
+    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now { returnFirst(failure) }
     if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
   }
 

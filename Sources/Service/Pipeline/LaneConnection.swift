@@ -67,8 +67,18 @@ final class LaneConnection: HTTP2ClientDelegate {
     switch ConnectionFailure(error) {
     case .unreachable: return .unreachable
     case .tls, .credentials: return .tls
-    case .silent: return .unresponsive
-    case .closed: return closeCause ?? .lost
+    case .closed, .silent: return closeCause ?? .lost
+    }
+  }
+}
+
+extension CloseCause {
+  init(_ reason: EndReason) {
+    switch reason {
+    case .notMade: self = .unreachable
+    case .unresponsive: self = .unresponsive
+    case .replaced: self = .replaced
+    case .unneeded: self = .idle
     }
   }
 }
@@ -91,16 +101,6 @@ extension ConnectionFailure {
     case .handshake, .certificateRefused, .applicationProtocol: self = .tls
     case .alert, .file, .credential: self = .credentials
     case .reset, .endedEarly, .protocolViolation, nil: self = .closed
-    }
-  }
-}
-
-extension SendFailure {
-  init(_ failure: ConnectionFailure?) {
-    switch failure {
-    case .tls: self = .tls
-    case .credentials: self = .credentials
-    case .unreachable, .closed, .silent, nil: self = .unreachable
     }
   }
 }

@@ -83,6 +83,8 @@ package enum CloseCause: UInt8, CaseIterable, Sendable {
   case idle
   /// The service stops, or the app was removed or changed.
   case shutdown
+  /// Another one took its place: it was old, gave errors in a row or no streams, or carried former credentials.
+  case replaced
 
   package var label: String {
     switch self {
@@ -93,6 +95,7 @@ package enum CloseCause: UInt8, CaseIterable, Sendable {
     case .unresponsive: "unresponsive"
     case .idle: "idle"
     case .shutdown: "shutdown"
+    case .replaced: "replaced"
     }
   }
 }

@@ -478,7 +478,7 @@
   }
   const ENDS = {
     unreachable: "Could not be made", tls: "TLS failed", goaway: "Ended by GOAWAY", lost: "Broke", unresponsive: "Answered no PING",
-    idle: "Closed while idle", shutdown: "Drained",
+    idle: "Closed while idle", shutdown: "Drained", replaced: "Replaced",
   };
   function showFacts(data) {
     const { connections: c, totals: t } = data;
