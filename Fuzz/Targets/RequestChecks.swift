@@ -101,10 +101,10 @@ enum RequestChecks {
       encoder.deadLetter(
         of: subject, rule: .badToken, message: "m", failedAt: now.time, slot: slot, into: &outbox)
       for item in outbox.items.prefix(2) where output.format == .json {
-        let value = Bytes(outbox.arena, item.value ?? .empty)
+        let value = outbox.value(of: item) ?? Bytes([])
         try hold(try JSONScanner.document(value.span).kind == .object, "published: \(value.text)")
       }
-      let letter = outbox.items[2].value.map { Bytes(outbox.arena, $0).array }
+      let letter = outbox.value(of: outbox.items[2])?.array
       let value = subject.value.map { Array(subject.notification.storage[$0.indices]) }
       try hold(letter == value, "a dead letter with another value")
     }

@@ -2,7 +2,7 @@ package import Wire
 
 /// What the lane must do for a pool; each connection's actions come in order.
 package enum PoolAction: Equatable, Sendable {
-  /// Resolve the name afresh, connect, and report `connected` or `connectFailed`.
+  /// Resolve the name afresh, connect, and report `connected` or `closed`.
   case connect(ConnectionID)
   case ping(ConnectionID)
   /// Send GOAWAY and let the streams finish.
@@ -14,8 +14,8 @@ package enum PoolAction: Equatable, Sendable {
 /// The connections of one app on one lane: when to open one, which one carries the next push, when one has had its day.
 ///
 /// The lane reports events and then performs what `nextAction` gives until it gives nothing. Each connection ends in
-/// exactly one report of `connectFailed` or `closed`. Events about connections that are gone are ignored. With the few
-/// connections that a pool may have, each step costs a walk over them and no allocation.
+/// exactly one report of `closed`. Events about connections that are gone are ignored. With the few connections that a pool
+/// may have, each step costs a walk over them and no allocation.
 package struct PoolState: Sendable {
   package let limits: PoolLimits
   package let authentication: Authentication
@@ -130,12 +130,6 @@ package struct PoolState: Sendable {
     return connections[best].id
   }
 
-  /// Opens a first connection before there is anything to send.
-  package mutating func warmUp(now: Instant) {
-    guard !isDraining, backoff.retryAt == nil, !hasConnection else { return }
-    connect(now)
-  }
-
   // MARK: Streams
 
   /// An answer has ended a stream.
@@ -231,12 +225,7 @@ package struct PoolState: Sendable {
     connections[index].pingAcknowledged(now: now)
   }
 
-  /// The attempt to connect has failed.
-  package mutating func connectFailed(_ id: ConnectionID, _ failure: ConnectionFailure, now: Instant) {
-    closed(id, failure, now: now)
-  }
-
-  /// The connection is gone, with all its streams.
+  /// The connection, or the attempt to make it, has ended, with all its streams.
   package mutating func closed(_ id: ConnectionID, _ failure: ConnectionFailure, now: Instant) {
     guard let index = index(of: id) else { return }
     switch connections[index].phase {

@@ -3,9 +3,9 @@ package import Wire
 /// One app's health: keeps an app that cannot be served from slowing the others.
 ///
 /// Two things set an app apart. A *breaker* opens after a run of failures to reach APNs at all (or of refused
-/// credentials): until its time has come the app's requests are parked, then one probe at a time is let through. And an
-/// app that is at its cap and would take long to get below it is *slow*: its further requests are parked too, since
-/// waiting for it would hold the partitions that it shares.
+/// credentials): until its time has come the app's requests wait in memory, then one probe at a time is let through. And
+/// an app that is at its cap and would take long to get below it is *slow*. What either has beyond its cap is parked,
+/// since waiting for it would hold the partitions that it shares.
 package struct AppHealth: Sendable {
   /// Failures in a row that open the breaker.
   static let failureLimit = 10
@@ -42,7 +42,7 @@ package struct AppHealth: Sendable {
     case closed(until: Instant)
   }
 
-  /// What has become of the breaker.
+  /// What has become of the breaker; when it is open, the gate is closed.
   package enum Change: Equatable, Sendable { case opened(until: Instant), closed }
 
   package var isBroken: Bool { openUntil != nil }

@@ -61,9 +61,7 @@ package struct Tally: Equatable, Sendable {
   package var tombstones = 0
   /// Skipped, since the commit's metadata names them as settled.
   package var alreadySettled = 0
-  /// Items of batches, skipped for the same reason.
-  package var alreadySettledItems = 0
-  /// Polled a second time within one assignment.
+  /// Polled a second time within one assignment, or a copy of a parked request that is in good hands otherwise.
   package var known = 0
   /// Of partitions that are not ours (any more).
   package var stray = 0

@@ -31,8 +31,8 @@ extension DeliveryMachine {
   ///
   /// - Returns: false if it must be held until it is due or there is room.
   mutating func take(_ record: Record, _ place: Int, at moment: Moment) -> Bool {
-    guard inFlight < limits.maxInFlight else {
-      // As many were polled as there was room for, but some had many items.
+    guard hasRoomInAll else {
+      // As many were polled as there was room for, but some had many items, or many bytes.
       waitForRoom(place, nil, at: moment)
       return false
     }
@@ -71,10 +71,11 @@ extension DeliveryMachine {
       }
       tally.unknownFields += request.unknownFields
       let settled = items.count > 1 ? partitions[place].ledger.settledItems(of: sequence) : nil
+      let storage = pushes.hold(bytes: record.body.storage.count)
       for item in items where settled?.contains(item) != true {
-        start(request, item, record, place, sequence, way, at: moment)
+        start(request, item, record, place, sequence, storage, way, at: moment)
       }
-      if let settled { tally.alreadySettledItems += settled.count }
+      pushes.release(storage)
     }
     return true
   }
@@ -115,7 +116,8 @@ extension DeliveryMachine {
 
   /// Makes a push of one item and sends it on its way.
   private mutating func start(
-    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, _ way: Way, at moment: Moment
+    _ request: Request, _ item: Int, _ record: Record, _ place: Int, _ sequence: Int, _ storage: PushSlab.Storage,
+    _ way: Way, at moment: Moment
   ) {
     let source = request.deferral?.source ?? Source(partition: record.source, offset: record.offset, item: Int32(item))
     var subject = ResultSubject(
@@ -125,7 +127,7 @@ extension DeliveryMachine {
     let slot = pushes.insert(
       Push(
         subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
-        bytes: item == 0 ? request.notification.storage.count : 0))
+        storage: storage))
     health[Int(request.app.value)].began(now: moment.instant)
     if let deferral = request.deferral {
       events.append(.unparked(request.app))

@@ -28,10 +28,11 @@ extension DeliveryMachine {
     let source = invalid.deferral?.source ?? Source(partition: record.source, offset: record.offset)
     let subject = ResultSubject(
       invalid, source: source, requestedAt: invalid.deferral?.requestedAt ?? record.timestamp ?? moment.time)
+    let storage = pushes.hold(bytes: invalid.body.storage.count)
     let slot = pushes.insert(
       Push(
-        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
-        bytes: invalid.body.storage.count))
+        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence, storage: storage))
+    pushes.release(storage)
     becomeBusy(slot)
     finish(slot, .invalid(invalid.rule, message: invalid.message), at: moment)
   }

@@ -41,7 +41,7 @@ extension DeliveryMachine {
     waitingForRoom.removeAll(keepingCapacity: true)
     for item in waiting {
       guard partitions.slots[item.place] != nil, partitions[item.place].heldUntil == nil else { continue }
-      if inFlight < limits.maxInFlight, hasRoom(item, at: moment) {
+      if hasRoomInAll, hasRoom(item, at: moment) {
         takeHeld(item.place, at: moment)
       } else {
         waitingForRoom.append(item)
@@ -49,6 +49,9 @@ extension DeliveryMachine {
     }
     notePatience(at: moment)
   }
+
+  /// Whether there is room for one more, of whichever app.
+  var hasRoomInAll: Bool { inFlight < limits.maxInFlight && inFlightBytes < limits.maxInFlightBytes }
 
   /// Whether a record of the app would be taken up, or parked: not held again.
   private mutating func hasRoom(_ item: WaitingPlace, at moment: Moment) -> Bool {

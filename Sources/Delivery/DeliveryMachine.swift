@@ -20,7 +20,7 @@ package struct DeliveryMachine: Sendable {
     package var lanes = 2
     /// How many of them one app may use.
     package var lanesPerApp = 2
-    /// Records between poll and settlement, and their bytes.
+    /// Notifications between poll and settlement, and their bytes.
     package var maxInFlight = 20_000
     package var maxInFlightBytes = 32 << 20
     package var maxInFlightPerApp = 5_000

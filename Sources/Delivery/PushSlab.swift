@@ -33,7 +33,8 @@ struct Push: Sendable {
   var unsent = 0
   /// How often it went out again because its provider token was called expired.
   var refreshes = 0
-  var bytes: Int
+  /// The buffer of its record.
+  var storage: PushSlab.Storage
   /// The line of its key (`KeyOrder`); 0: it has none.
   var line: UInt64 = 0
   var turn: Turn = .none
@@ -65,9 +66,37 @@ struct PushSlab: Sendable {
   /// How each ended, by place. Apart, since it is the larger part of a push, looked at once, and copied with it else.
   private var endings: [Ending?] = []
   private var free: [UInt32] = []
+  /// Bytes of the records' buffers that pushes refer to.
   private(set) var bytesInUse = 0
+  /// Buffers: their bytes, and how many refer to each. All items of a batch share one, and keep the whole of it.
+  private var storages: [(bytes: Int, users: Int)] = []
+  private var freeStorages: [Storage] = []
   /// Of no known app, then of each app by its index.
   private var countsByApp = [0]
+
+  /// A buffer that pushes refer to, by its place among them.
+  struct Storage: Hashable, Sendable {
+    fileprivate var place: Int32
+  }
+
+  /// Counts a buffer until it was released as often as it was held, and pushes were inserted with it.
+  mutating func hold(bytes: Int) -> Storage {
+    bytesInUse += bytes
+    if let storage = freeStorages.popLast() {
+      storages[Int(storage.place)] = (bytes, 1)
+      return storage
+    }
+    storages.append((bytes, 1))
+    return Storage(place: Int32(storages.count - 1))
+  }
+
+  mutating func release(_ storage: Storage) {
+    let place = Int(storage.place)
+    storages[place].users -= 1
+    guard storages[place].users == 0 else { return }
+    bytesInUse -= storages[place].bytes
+    freeStorages.append(storage)
+  }
 
   var countInUse: Int { places.count - free.count }
 
@@ -79,7 +108,7 @@ struct PushSlab: Sendable {
   private static func row(of app: AppIndex?) -> Int { app.map { Int($0.value) + 1 } ?? 0 }
 
   mutating func insert(_ push: consuming Push) -> PushSlot {
-    bytesInUse += push.bytes
+    storages[Int(push.storage.place)].users += 1
     let row = Self.row(of: push.subject.app)
     while countsByApp.count <= row { countsByApp.append(0) }
     countsByApp[row] += 1
@@ -120,7 +149,7 @@ struct PushSlab: Sendable {
   /// Frees the place and what it refers to.
   mutating func remove(_ slot: PushSlot) {
     let index = Int(slot.index)
-    bytesInUse -= places[index].bytes
+    release(places[index].storage)
     countsByApp[Self.row(of: places[index].subject.app)] -= 1
     places[index].state = .free
     places[index].subject.notification.storage = []

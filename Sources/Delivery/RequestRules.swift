@@ -314,9 +314,8 @@ enum WholeNumber {
     guard digits > 0 else { return nil }
     if at < end {
       let start = bytes[min(at + 1, end - 1)] == 0x2b ? at + 2 : at + 1
-      guard start < end, let exponent = JSONText.int64(of: ByteRange(start, end), in: bytes), abs(exponent) <= 40 else {
-        return nil
-      }
+      guard start < end, let exponent = JSONText.int64(of: ByteRange(start, end), in: bytes), exponent.magnitude <= 40
+      else { return nil }
       scale += Int(exponent)
     }
     return shifted(isNegative ? -mantissa : mantissa, by: scale)

@@ -44,7 +44,7 @@ package struct ResultEncoder: Sendable {
     }
     record.finish(&outbox)
     outbox.append(
-      .results, slot, key, value, of: isShortened ? nil : subject, extraHeaders: output.headers(event))
+      .results, slot, key, value, of: subject, hasHeaders: !isShortened, extraHeaders: output.headers(event))
   }
 
   private func write(
@@ -103,7 +103,7 @@ package struct ResultEncoder: Sendable {
     }
     record.finish(&outbox)
     outbox.append(
-      .invalidTokens, slot, key, value, of: isShortened ? nil : subject, extraHeaders: output.headers(event))
+      .invalidTokens, slot, key, value, of: subject, hasHeaders: !isShortened, extraHeaders: output.headers(event))
   }
 
   /// The event that the record is, if records are events.
@@ -124,12 +124,11 @@ package struct ResultEncoder: Sendable {
     of subject: ResultSubject, rule: InvalidRule, message: String, failedAt: UnixTime, slot: PushSlot,
     isShortened: Bool = false, into outbox: inout Outbox
   ) {
-    let key = outbox.copy(subject.key, of: subject)
-    let value = isShortened ? nil : outbox.copy(subject.value, of: subject)
     // A record as it was first read is the whole of it; what was parked since is one item.
     let item = subject.source.item == 0 ? [] : [Publication.ExtraHeader(OwnHeader.item, String(subject.source.item))]
     outbox.append(
-      .deadLetters, slot, key, value, of: isShortened ? nil : subject,
+      .deadLetters, slot, subject.key, isShortened ? nil : subject.value, isVerbatim: true, of: subject,
+      hasHeaders: !isShortened,
       extraHeaders: sourceHeaders(subject) + item + [
         Publication.ExtraHeader(OwnHeader.errorRule, rule.rawValue),
         Publication.ExtraHeader(OwnHeader.error, message),
@@ -146,10 +145,9 @@ package struct ResultEncoder: Sendable {
     of subject: ResultSubject, notBefore: UnixTime, slot: PushSlot, isShortened: Bool = false,
     into outbox: inout Outbox
   ) {
-    let key = outbox.copy(subject.key, of: subject)
-    let value = outbox.copy(subject.value, of: subject)
     outbox.append(
-      .deferred, slot, key, value, of: isShortened ? subject.withFieldsOnly() : subject,
+      .deferred, slot, subject.key, subject.value, isVerbatim: true,
+      of: isShortened ? subject.withFieldsOnly() : subject, hasHeaders: true,
       extraHeaders: sourceHeaders(subject) + [
         Publication.ExtraHeader(OwnHeader.notBefore, String(notBefore.milliseconds)),
         Publication.ExtraHeader(OwnHeader.attempts, String(subject.attempts)),
@@ -178,23 +176,19 @@ package struct ResultEncoder: Sendable {
 }
 
 extension Outbox {
-  /// Copies a stretch of the request's buffer into the arena.
-  fileprivate mutating func copy(_ range: ByteRange?, of subject: ResultSubject) -> ByteRange? {
-    guard let range else { return nil }
-    let start = arena.count
-    arena.append(span: subject.notification.storage.span.extracting(range.indices))
-    return ByteRange(start, arena.count)
-  }
-
-  /// - Parameter subject: whose headers are copied; `nil`: none.
+  /// - Parameters:
+  ///   - isVerbatim: key and value are the request's own.
+  ///   - subject: the request.
+  ///   - hasHeaders: whether its headers are copied.
   fileprivate mutating func append(
-    _ topic: OutputTopic, _ slot: PushSlot, _ key: ByteRange?, _ value: ByteRange?, of subject: ResultSubject?,
-    extraHeaders: [Publication.ExtraHeader] = []
+    _ topic: OutputTopic, _ slot: PushSlot, _ key: ByteRange?, _ value: ByteRange?, isVerbatim: Bool = false,
+    of subject: ResultSubject, hasHeaders: Bool, extraHeaders: [Publication.ExtraHeader] = []
   ) {
-    let storage = subject?.notification.storage ?? []
+    let storage = isVerbatim || hasHeaders ? subject.notification.storage : []
     items.append(
       Publication(
-        topic: topic, slot: slot, key: key, value: value, headerStorage: storage,
-        headers: OwnHeader.without(subject?.headers ?? [], in: storage, topic: topic), extraHeaders: extraHeaders))
+        topic: topic, slot: slot, key: key, value: value, isVerbatim: isVerbatim, requestStorage: storage,
+        headers: hasHeaders ? OwnHeader.without(subject.headers, in: storage, topic: topic) : [],
+        extraHeaders: extraHeaders))
   }
 }

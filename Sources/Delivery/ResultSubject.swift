@@ -17,7 +17,7 @@ package struct ResultSubject: Sendable {
   package var source: Source
   /// The name of the source's topic where it is none of those that are read.
   package var sourceTopic: ByteRange?
-  /// How often it was handed to a connection.
+  /// How often it reached APNs, or may have.
   package var attempts: Int
   /// The record's timestamp, or when it was polled if it has none.
   package var requestedAt: UnixTime

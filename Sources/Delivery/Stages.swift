@@ -167,15 +167,18 @@ package enum OutputTopic: UInt8, CaseIterable, Sendable {
   case results, invalidTokens, deadLetters, deferred
 }
 
-/// A record to produce. Key and value are stretches of the arena of the `Outbox` that it lies in.
+/// A record to produce. Key and value are stretches of the arena of the `Outbox` that it lies in, or of the request.
 package struct Publication: Sendable {
   package var topic: OutputTopic
   /// The push that waits for the receipt.
   package var slot: PushSlot
   package var key: ByteRange?
   package var value: ByteRange?
-  /// The buffer that the request's headers, which are copied, lie in.
-  package var headerStorage: [UInt8]
+  /// Whether key and value are the request's own, and not copied: a batch that is parked has its value in each of its
+  /// items' records.
+  package var isVerbatim: Bool
+  /// The request's buffer: its headers, which are copied, lie there, and what is verbatim.
+  package var requestStorage: [UInt8]
   package var headers: [RecordBody.Header]
   /// Headers of our own, few and short (dead letters, deferred requests).
   package var extraHeaders: [ExtraHeader]
@@ -192,14 +195,15 @@ package struct Publication: Sendable {
   }
 
   package init(
-    topic: OutputTopic, slot: PushSlot, key: ByteRange?, value: ByteRange?, headerStorage: [UInt8] = [],
-    headers: [RecordBody.Header] = [], extraHeaders: [ExtraHeader] = []
+    topic: OutputTopic, slot: PushSlot, key: ByteRange?, value: ByteRange?, isVerbatim: Bool = false,
+    requestStorage: [UInt8] = [], headers: [RecordBody.Header] = [], extraHeaders: [ExtraHeader] = []
   ) {
     self.topic = topic
     self.slot = slot
     self.key = key
     self.value = value
-    self.headerStorage = headerStorage
+    self.isVerbatim = isVerbatim
+    self.requestStorage = requestStorage
     self.headers = headers
     self.extraHeaders = extraHeaders
   }
@@ -218,6 +222,16 @@ package struct Outbox: Sendable {
   package init() {}
 
   package var isEmpty: Bool { items.isEmpty }
+
+  /// The key of one of its items.
+  package func key(of item: Publication) -> Bytes? {
+    item.key.map { Bytes(item.isVerbatim ? item.requestStorage : arena, $0) }
+  }
+
+  /// The value of one of its items.
+  package func value(of item: Publication) -> Bytes? {
+    item.value.map { Bytes(item.isVerbatim ? item.requestStorage : arena, $0) }
+  }
 
   /// Empties it and keeps its memory.
   package mutating func removeAll() {

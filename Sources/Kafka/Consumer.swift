@@ -142,9 +142,7 @@ package final class Consumer {
   private func pollRecords(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
     guard limit > 0 else { return nil }
     if unsafe scratch.count < limit { unsafe scratch = Array(repeating: nil, count: limit) }
-    let count = unsafe scratch.withUnsafeMutableBufferPointer {
-      unsafe rd_kafka_consume_batch_queue(records, 0, $0.baseAddress, limit)
-    }
+    let count = mustReadOneByOne ? readOneByOne(limit) : readBatch(limit)
     isDrained = count < limit
     fetchWaker?.left(isDrained ? 0 : Int(unsafe rd_kafka_queue_length(records)))
     var news: ConsumerEvent?
@@ -155,6 +153,24 @@ package final class Consumer {
       unsafe rd_kafka_message_destroy(message)
     }
     return news
+  }
+
+  /// Before 2.1, a batch loses what it had taken from the queue when the library's own thread pauses the partition
+  /// meanwhile, as it does with all that a member keeps in a cooperative rebalance (librdkafka's pull request 4208).
+  private var mustReadOneByOne: Bool { isCooperative && KafkaLibrary.versionNumber < 0x0201_0000 }
+
+  private func readBatch(_ limit: Int) -> Int {
+    unsafe scratch.withUnsafeMutableBufferPointer {
+      unsafe rd_kafka_consume_batch_queue(records, 0, $0.baseAddress, limit)
+    }
+  }
+
+  private func readOneByOne(_ limit: Int) -> Int {
+    for index in 0..<limit {
+      guard let message = unsafe rd_kafka_consume_queue(records, 0) else { return index }
+      unsafe scratch[index] = message
+    }
+    return limit
   }
 
   /// - Returns: the error, where the message is one.
@@ -205,23 +221,20 @@ package final class Consumer {
     if isCooperative {
       try unsafe check(rd_kafka_incremental_assign(client.handle, list.list))
     } else {
-      paused.removeAll()
       try check(unsafe rd_kafka_assign(client.handle, list.list))
     }
-    // A partition starts out unpaused, whatever it was in an earlier life.
-    for start in partitions { paused.remove(start.partition) }
   }
 
   /// Answers a `revoke` event, lost or not. Until then the group waits.
   ///
   /// Gives up the partitions named, or the whole assignment where the protocol knows nothing else.
   package func unassign(_ partitions: [PartitionID]) throws(KafkaError) {
+    // The library remembers a pause for as long as it knows the partition, through assignments by whomever.
+    try resume(isCooperative ? partitions : Array(paused))
     if isCooperative {
-      paused.subtract(partitions)
       let list = TopicPartitionList(partitions, topics: topics.names)
       try unsafe check(rd_kafka_incremental_unassign(client.handle, list.list))
     } else {
-      paused.removeAll()
       try check(unsafe rd_kafka_assign(client.handle, nil))
     }
   }
@@ -243,21 +256,6 @@ package final class Consumer {
     let list = TopicPartitionList(asleep, topics: topics.names)
     try check(unsafe rd_kafka_resume_partitions(client.handle, list.list))
     paused.subtract(asleep)
-  }
-
-  /// Reads an assigned partition from `offset` on. Blocks until the library's main thread has taken it up, at most for
-  /// `timeout`. The partition must be assigned and already fetching; to choose where it starts, use `assign`.
-  package func seek(_ partition: PartitionID, to offset: Int64, timeout: Duration) throws(KafkaError) {
-    let list = TopicPartitionList(capacity: 1)
-    list.add(partition, offset: offset, topics: topics.names)
-    let subject = subject(of: partition)
-    if let error = unsafe KafkaError(
-      consuming: rd_kafka_seek_partitions(client.handle, list.list, timeout.clampedMilliseconds), subject: subject)
-    {
-      throw error
-    }
-    let code = unsafe list.list.pointee.elems.pointee.err
-    if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code, subject: subject) }
   }
 
   /// Begins to leave the group. Poll on until `isClosed`: revocations come as events and want their answer; commits

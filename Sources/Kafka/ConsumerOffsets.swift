@@ -91,14 +91,6 @@ extension Consumer {
     return offset >= 0 ? offset : nil
   }
 
-  /// The name that the group's coordinator has given to this member; `nil` until it has.
-  package var memberID: String? {
-    guard let name = unsafe rd_kafka_memberid(client.handle) else { return nil }
-    defer { unsafe rd_kafka_mem_free(client.handle, name) }
-    let id = unsafe String(cString: name)
-    return id.isEmpty ? nil : id
-  }
-
   private func list(of offsets: [OffsetCommit]) -> TopicPartitionList {
     let list = TopicPartitionList(capacity: offsets.count)
     for entry in offsets {

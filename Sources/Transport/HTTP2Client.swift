@@ -131,9 +131,6 @@ package final class HTTP2Client: @unchecked Sendable {
   /// Streams that are open, cancelled ones included until their reset is framed.
   package var openStreams: Int { session.openStreams }
 
-  /// The most streams that may be open now, by the peer's SETTINGS and our own limit.
-  package var streamLimit: Int { min(Int(clamping: session.peerConcurrentStreams), session.limits.concurrentStreams) }
-
   /// Bytes framed that the kernel has not taken yet.
   package var bufferedOutput: Int { (stream?.bufferedOutput ?? 0) + session.output.count }
 

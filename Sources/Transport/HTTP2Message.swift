@@ -42,7 +42,6 @@ package struct HTTP2Request: Sendable {
   package var body: [UInt8] { message.body }
   /// The body's length as sent, beyond the limit too.
   package var bodyLength: Int { message.bodyLength }
-  package var isBodyCut: Bool { message.bodyLength > message.body.count }
   package var method: String { message.fields.text(of: ":method") ?? "" }
   package var path: String { message.fields.text(of: ":path") ?? "" }
 

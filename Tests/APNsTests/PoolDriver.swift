@@ -162,12 +162,6 @@ struct PoolDriver {
     settle()
   }
 
-  mutating func connectFailed(_ id: ConnectionID, _ failure: ConnectionFailure = .unreachable) {
-    shadows[id] = nil
-    pool.connectFailed(id, failure, now: now)
-    settle()
-  }
-
   /// The connection that the pool is waiting for.
   var connecting: ConnectionID? { shadows.first { $0.value.phase == .connecting }?.key }
 

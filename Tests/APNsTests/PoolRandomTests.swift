@@ -33,7 +33,7 @@ import Wire
     case 18: if let id { driver.acknowledgePing(id) }
     case 19:
       if let id = driver.connecting {
-        random.chance(0.7) ? driver.connected(id) : driver.connectFailed(id)
+        random.chance(0.7) ? driver.connected(id) : driver.closed(id, .unreachable)
       }
     case 20: if let id, random.chance(0.3) { driver.closed(id) }
     case 21:

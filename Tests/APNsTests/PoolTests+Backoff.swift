@@ -12,7 +12,7 @@ extension PoolTests {
     var longest: Duration = .zero
     for attempt in 1...200 {
       let id = try #require(driver.connecting)
-      driver.connectFailed(id, .tls)
+      driver.closed(id, .tls)
       #expect(driver.pool.lastFailure == .tls)
       if let until = driver.pool.unreachableUntil {
         let delay = until - driver.now
@@ -49,7 +49,7 @@ extension PoolTests {
     driver.demand(1000)
     let first = try #require(driver.connecting)
     driver.connected(first)
-    driver.connectFailed(try #require(driver.connecting))
+    driver.closed(try #require(driver.connecting), .unreachable)
     #expect(driver.pool.unreachableUntil == nil)
     #expect(driver.take() == first)
   }
@@ -124,13 +124,5 @@ extension PoolTests {
     #expect(driver.pool.isFinished)
     #expect(driver.connects == 3)
     #expect(driver.pool.nextDeadline == .distantFuture)
-  }
-
-  @Test func warmingUpOpensOneConnection() throws {
-    var driver = PoolDriver(limits: limits(3))
-    driver.pool.warmUp(now: driver.now)
-    driver.pool.warmUp(now: driver.now)
-    driver.settle()
-    #expect(driver.connects == 1)
   }
 }

@@ -36,10 +36,10 @@ import Wire
         encoder.result(
           of: subject, ending: ending, completedAt: .zero, apps: bench.apps,
           slot: PushSlot(index: 0, generation: 1), into: &outbox)
-        let result = Bytes(outbox.arena, outbox.items[1].value ?? .empty)
+        let result = outbox.value(of: outbox.items[1]) ?? Bytes([])
         let isJSON = (try? JSONScanner.document(result.span)) != nil
         #expect(isJSON)
-        #expect(Bytes(outbox.arena, outbox.items[0].value ?? .empty).array == value)
+        #expect(outbox.value(of: outbox.items[0])?.array == value)
         outbox.removeAll()
       case .tombstone: Issue.record("a tombstone")
       }

@@ -116,8 +116,7 @@ struct MachineBench {
       machine.submissions[lane] = []
     }
     let outbox = machine.outbox
-    func text(_ range: ByteRange?) -> String? { range.map { Bytes(outbox.arena, $0).text } }
-    published += outbox.items.map { ($0, text($0.key), text($0.value)) }
+    published += outbox.items.map { ($0, outbox.key(of: $0)?.text, outbox.value(of: $0)?.text) }
     machine.outbox.removeAll()
     events += machine.events
     machine.events = []

@@ -36,8 +36,12 @@ import Wire
     bench.poll(app: 0, 20)
     #expect(bench.machine.inFlightBytes >= 1000)
     #expect(bench.machine.recordRoom() == 0)
-    bench.answerAll()
-    bench.acknowledge()
+    // What was polled beyond the cap is taken up as soon as there is room.
+    while !bench.submitted.isEmpty {
+      bench.answerAll()
+      bench.acknowledge()
+    }
+    #expect(bench.count(.results) == 20)
     #expect(bench.machine.inFlightBytes == 0)
     #expect(bench.machine.recordRoom() > 0)
   }

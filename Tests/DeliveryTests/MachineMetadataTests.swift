@@ -25,7 +25,6 @@ import Wire
     heir.poll([MachineBench.record(batch, offset: 0)])
     let sent = heir.submitted.map { Bytes($0.notification.storage, $0.notification.token).text }
     #expect(sent == ["a1", "a3"])
-    #expect(heir.machine.tally.alreadySettledItems == 2)
     heir.answerAll()
     heir.acknowledge()
     #expect(heir.machine.takeCommits() == [OffsetCommit(partition: partition, offset: 1, metadata: "")])

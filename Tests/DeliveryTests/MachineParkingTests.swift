@@ -19,7 +19,7 @@ import Wire
     bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))))
     bench.acknowledge(.refused("too large"))
     let parked = try #require(bench.published.first)
-    let names = parked.item.headers.map { String(decoding: parked.item.headerStorage[$0.name.indices], as: UTF8.self) }
+    let names = parked.item.headers.map { String(decoding: parked.item.requestStorage[$0.name.indices], as: UTF8.self) }
     #expect(parked.item.topic == .deferred)
     #expect(names == ["app", "token"])
   }

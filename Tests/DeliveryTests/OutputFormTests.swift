@@ -66,7 +66,7 @@ import Wire
   private static func envelope(_ outbox: Outbox, _ index: Int) throws -> Envelope {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
-    let value = Bytes(outbox.arena, try #require(outbox.items[index].value))
+    let value = try #require(outbox.value(of: outbox.items[index]))
     return try decoder.decode(Envelope.self, from: Data(value.array))
   }
 
@@ -84,7 +84,7 @@ import Wire
       #expect(event.data?.token == "ab12" && event.data?.reason == "Unregistered" && event.data?.id == "call-é")
       #expect(Self.headers(outbox.items[index]) == ["content-type": "application/cloudevents+json"])
     }
-    let keys = outbox.items.map { Bytes(outbox.arena, $0.key ?? .empty).text }
+    let keys = outbox.items.map { outbox.key(of: $0)?.text ?? "" }
     #expect(keys == ["call-é", "ab12"])
   }
 
@@ -99,7 +99,7 @@ import Wire
           "ce_time": "2026-09-21T14:13:20.456Z",
         ])
       #expect(plain.items[index].extraHeaders.isEmpty)
-      let values = [plain, outbox].map { Bytes($0.arena, $0.items[index].value ?? .empty).text }
+      let values = [plain, outbox].map { $0.value(of: $0.items[index])?.text ?? "" }
       #expect(values[0] == values[1])
     }
   }
@@ -108,7 +108,7 @@ import Wire
     let outbox = try written(Self.output(.protobuf, .off))
     var numbers: [[UInt32]] = []
     for item in outbox.items {
-      let value = Bytes(outbox.arena, try #require(item.value))
+      let value = try #require(outbox.value(of: item))
       var reader = ProtobufReader(value.span)
       var fields: [UInt32] = []
       while let tag = try reader.nextTag() {
@@ -126,12 +126,12 @@ import Wire
     let structured = try written(Self.output(.protobuf, .structured))
     let binary = try written(Self.output(.protobuf, .binary))
     for index in 0..<2 {
-      let message = Bytes(plain.arena, try #require(plain.items[index].value)).array
+      let message = try #require(plain.value(of: plain.items[index])).array
       let event = try Self.envelope(structured, index)
       #expect(event.datacontenttype == "application/x-protobuf")
       let data = try #require(event.dataBase64)
       #expect(Base64.decode(data.utf8.span) == message)
-      #expect(Bytes(binary.arena, try #require(binary.items[index].value)).array == message)
+      #expect(try #require(binary.value(of: binary.items[index])).array == message)
       #expect(Self.headers(binary.items[index])["content-type"] == "application/x-protobuf")
     }
   }
@@ -140,7 +140,7 @@ import Wire
   func `what the request's value was is not said of another value`(_ form: RequestSample.Form) throws {
     let outbox = try written(OutputForm(), form)
     for item in outbox.items {
-      let names = item.headers.map { Bytes(item.headerStorage, $0.name).text }
+      let names = item.headers.map { Bytes(item.requestStorage, $0.name).text }
       #expect(names == (form == .headers ? ["app", "token", "id"] : []))
     }
   }
@@ -153,10 +153,10 @@ import Wire
       of: subject, notBefore: Self.end, slot: Self.slot, isShortened: isShortened, into: &outbox)
     let item = try #require(outbox.items.last)
     let copied: [(name: String, value: [UInt8]?)] = item.headers.map { header in
-      (Bytes(item.headerStorage, header.name).text, header.value.map { Bytes(item.headerStorage, $0).array })
+      (Bytes(item.requestStorage, header.name).text, header.value.map { Bytes(item.requestStorage, $0).array })
     }
     let record = Record.sample(
-      bytes: Bytes(outbox.arena, try #require(item.value)).array,
+      bytes: try #require(outbox.value(of: item)).array,
       headers: copied + item.extraHeaders.map { ($0.name, Array($0.value.utf8)) },
       source: PartitionID(topic: 1, partition: 0))
     let request = try #require(bench.request(record))

@@ -93,6 +93,8 @@ let ruleCases: [RuleCase] = [
   RuleCase("expiration beyond 64 bits", number("expiration", "99999999999999999999"), breaks: .badExpiration),
   RuleCase("expiration with a fraction", number("expiration", "1790000000.5"), breaks: .badExpiration),
   RuleCase("expiration 1e400", number("expiration", "1e400"), breaks: .badExpiration),
+  RuleCase("the least exponent", number("expiration", "1e-9223372036854775808"), breaks: .badExpiration),
+  RuleCase("the greatest exponent", number("expiration", "1e9223372036854775807"), breaks: .badExpiration),
   RuleCase("collapse id of 64 bytes", field("collapse_id", text(64)), breaks: nil),
   RuleCase("collapse id of 65 bytes", field("collapse_id", text(65)), breaks: .badCollapseID),
   RuleCase("collapse id of 32 é", field("collapse_id", text(32, of: "é")), breaks: nil),

@@ -73,8 +73,6 @@ private struct EventDocument: Decodable {
     return try decoder.decode(type, from: Data(bytes.array))
   }
 
-  private func text(_ range: ByteRange?) -> String? { range.map { Bytes(outbox.arena, $0).text } }
-
   private mutating func result(_ subject: ResultSubject, _ ending: Ending) throws -> ResultDocument {
     outbox.removeAll()
     encoder.result(
@@ -83,20 +81,20 @@ private struct EventDocument: Decodable {
     let item = try #require(outbox.items.last)
     #expect(item.topic == .results)
     #expect(item.slot == Self.slot)
-    return try Self.read(ResultDocument.self, Bytes(outbox.arena, try #require(item.value)))
+    return try Self.read(ResultDocument.self, try #require(outbox.value(of: item)))
   }
 
   @Test mutating func `a result is laid out as the contract shows it`() throws {
     let response = Response(status: 410, reason: .unregistered, uniqueID: "u-1")
     _ = try result(try subject(), .rejected(response))
     #expect(
-      text(outbox.items[0].value)
+      outbox.value(of: outbox.items[0])?.text
         == #"{"id":"5f0c21ab-1111-4222-8333-abcdefabcdef","app":"shop","token":"ab12","channel":null,"status":"rejected","#
         + #""http_status":410,"reason":"Unregistered","apns_id":"5f0c21ab-1111-4222-8333-abcdefabcdef","#
         + #""apns_unique_id":"u-1","topic":"com.example.shop","environment":"production","push_type":"alert","#
         + #""attempts":2,"requested_at":1790000000123,"completed_at":1790000000456,"#
         + #""source":{"topic":"push.requests","partition":3,"offset":42,"index":0}}"#)
-    #expect(text(outbox.items[0].key) == "user-1")
+    #expect(outbox.key(of: outbox.items[0])?.text == "user-1")
   }
 
   @Test mutating func `each ending has its status, answer and reason`() throws {
@@ -144,14 +142,14 @@ private struct EventDocument: Decodable {
     var document = try result(derived, .expired)
     #expect(document.id == derived.notification.apnsID.description)
     #expect(document.apnsId == document.id)
-    #expect(text(outbox.items[0].key) == document.id)
+    #expect(outbox.key(of: outbox.items[0])?.text == document.id)
 
     document = try result(try subject(RequestSample().with("id", .text("call-é")), key: nil), .expired)
     #expect(document.id == "call-é")
-    #expect(text(outbox.items[0].key) == "call-é")
+    #expect(outbox.key(of: outbox.items[0])?.text == "call-é")
 
     _ = try result(try subject(key: ""), .expired)
-    #expect(text(outbox.items[0].key) == "")
+    #expect(outbox.key(of: outbox.items[0])?.text == "")
   }
 
   @Test mutating func `an unknown push type and a given topic are told as they came`() throws {
@@ -198,7 +196,7 @@ private struct EventDocument: Decodable {
     #expect(document.environment == nil)
     #expect(document.pushType == nil)
     #expect(document.attempts == 0)
-    #expect(text(outbox.items[0].key) == "k")
+    #expect(outbox.key(of: outbox.items[0])?.text == "k")
   }
 
   @Test mutating func `an event names the token exactly as it was received`() throws {
@@ -213,8 +211,8 @@ private struct EventDocument: Decodable {
         slot: Self.slot, into: &outbox)
       let item = outbox.items[0]
       #expect(item.topic == .invalidTokens)
-      #expect(text(item.key) == "aBCd")
-      let value = Bytes(outbox.arena, try #require(item.value))
+      #expect(outbox.key(of: item)?.text == "aBCd")
+      let value = try #require(outbox.value(of: item))
       let event = try Self.read(EventDocument.self, value)
       #expect(event.token == "aBCd")
       #expect(event.app == "shop")
@@ -241,10 +239,10 @@ private struct EventDocument: Decodable {
       slot: Self.slot, into: &outbox)
     let item = outbox.items[0]
     #expect(item.topic == .deadLetters)
-    #expect(text(item.key) == "k")
-    #expect(Bytes(outbox.arena, try #require(item.value)).array == bytes)
+    #expect(outbox.key(of: item)?.text == "k")
+    #expect(try #require(outbox.value(of: item)).array == bytes)
     // The headers of an earlier life as a dead letter are not repeated.
-    #expect(item.headers.map { Bytes(item.headerStorage, $0.name).text } == ["traceparent", "empty"])
+    #expect(item.headers.map { Bytes(item.requestStorage, $0.name).text } == ["traceparent", "empty"])
     let own = Dictionary(uniqueKeysWithValues: item.extraHeaders.map { ($0.name, $0.value) })
     #expect(
       own == [
@@ -278,7 +276,7 @@ private struct EventDocument: Decodable {
     }
     #expect(outbox.items.count == 2)
     for item in outbox.items {
-      let value = Bytes(outbox.arena, try #require(item.value))
+      let value = try #require(outbox.value(of: item))
       #expect(throws: Never.self) { try Self.read(ResultDocument.self, value) }
     }
   }
@@ -293,15 +291,13 @@ private struct EventDocument: Decodable {
     let item = outbox.items[0]
     #expect(item.topic == .deferred)
     var headers: [(name: String, value: [UInt8]?)] = item.headers.map { header in
-      (Bytes(item.headerStorage, header.name).text, header.value.map { Bytes(item.headerStorage, $0).array })
+      (Bytes(item.requestStorage, header.name).text, header.value.map { Bytes(item.requestStorage, $0).array })
     }
     headers += item.extraHeaders.map { ($0.name, Array($0.value.utf8)) }
     return .sample(
-      bytes: item.value.map { Bytes(outbox.arena, $0).array }, key: text(item.key, in: outbox), headers: headers,
+      bytes: outbox.value(of: item)?.array, key: outbox.key(of: item)?.text, headers: headers,
       source: PartitionID(topic: 1, partition: 0), offset: offset, timestamp: UnixTime(milliseconds: 1))
   }
-
-  private func text(_ range: ByteRange?, in outbox: Outbox) -> String? { range.map { Bytes(outbox.arena, $0).text } }
 
   @Test mutating func `a parked request comes back as itself`() throws {
     var subject = try subject(

@@ -149,16 +149,4 @@ struct OffsetsTests {
     #expect(reader.consumer.lag(of: partition(0), from: 10) == 0)
     #expect(reader.consumer.lag(of: partition(0), from: 99) == 0)
   }
-
-  @Test func seekGoesBack() throws {
-    let cluster = try MockCluster()
-    let writer = try Writer(cluster.bootstrapServers)
-    #expect(try writer.fill("t", count: 5))
-    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
-    try reader.assign([partition(0)])
-    #expect(try reader.run { reader.records.count == 5 })
-    try reader.consumer.seek(partition(0), to: 2, timeout: .seconds(30))
-    #expect(try reader.run { reader.records.count == 8 })
-    #expect(reader.records.map(\.offset) == [0, 1, 2, 3, 4, 2, 3, 4])
-  }
 }

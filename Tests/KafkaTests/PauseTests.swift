@@ -27,6 +27,26 @@ struct PauseTests {
     }
   }
 
+  @Test func aPauseEndsWithTheAssignment() throws {
+    let cluster = try MockCluster()
+    let writer = try Writer(cluster.bootstrapServers)
+    #expect(try writer.fill("t", count: 5))
+    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
+    try reader.assign([partition(0)])
+    #expect(try reader.run { reader.records.count == 5 })
+    try reader.consumer.pause([partition(0)])
+    try reader.consumer.unassign([partition(0)])
+    try reader.assign([partition(0)])
+    #expect(try reader.run { reader.records.count == 10 })
+    // And it can be paused again.
+    try reader.consumer.pause([partition(0)])
+    #expect(try writer.fill("t", count: 5, from: 5))
+    try reader.turn()
+    #expect(reader.records.count == 10)
+    try reader.consumer.resume([partition(0)])
+    #expect(try reader.run { reader.records.count == 15 })
+  }
+
   /// What was fetched ahead is dropped by the pause; it must come again, and what was delivered must not.
   @Test func pausingInTheMiddleOfWhatWasFetchedLosesAndRepeatsNothing() throws {
     let cluster = try MockCluster()

@@ -47,6 +47,26 @@ struct OutputHealthTests {
     #expect(health.takeChanges(now: Self.at(16)) == [.init(topic: .results, fault: .stalled(.seconds(16)))])
   }
 
+  @Test func whatIsGivenUpIsNotWaitedFor() {
+    var health = OutputHealth()
+    for second in Int64(0)..<3 {
+      health.produced(.deadLetters, now: Self.at(second))
+      health.failed(.deadLetters, Self.error(.messageTooLarge))
+    }
+    health.gaveUp(.deadLetters)
+    #expect(health.takeChanges(now: Self.at(100)) == [])
+    // With another one on its way it is stalled all the same.
+    health.produced(.deadLetters, now: Self.at(100))
+    health.produced(.deadLetters, now: Self.at(101))
+    health.failed(.deadLetters, Self.error(.messageTooLarge))
+    health.gaveUp(.deadLetters)
+    #expect(health.takeChanges(now: Self.at(115)) == [.init(topic: .deadLetters, fault: .stalled(.seconds(15)))])
+    // And when that is given up as well, nothing waits.
+    health.failed(.deadLetters, Self.error(.messageTooLarge))
+    health.gaveUp(.deadLetters)
+    #expect(health.takeChanges(now: Self.at(116)) == [.init(topic: .deadLetters, fault: nil)])
+  }
+
   @Test func anIdleTopicIsNotStalled() {
     var health = OutputHealth()
     health.produced(.results, now: Self.at(0))

@@ -49,7 +49,7 @@ struct PublisherTests {
         outbox.items.append(
           Publication(
             topic: .results, slot: PushSlot(index: slot, generation: 1), key: nil,
-            value: ByteRange(start, outbox.arena.count), headerStorage: [], headers: [], extraHeaders: []))
+            value: ByteRange(start, outbox.arena.count), requestStorage: [], headers: [], extraHeaders: []))
       }
       publisher.publish(&outbox, now: now())
     }

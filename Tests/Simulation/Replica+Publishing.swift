@@ -8,7 +8,7 @@ extension Replica {
     let outbox = machine.outbox
     machine.outbox.removeAll()
     for publication in outbox.items {
-      guard let record = read(publication, outbox.arena) else {
+      guard let record = read(publication, outbox) else {
         world.fail("\(name) publishes a record that cannot be read")
         continue
       }
@@ -87,42 +87,41 @@ extension Replica {
 
   // MARK: Reading what is published
 
-  private func read(_ publication: Publication, _ arena: [UInt8]) -> ProducedRecord? {
+  private func read(_ publication: Publication, _ outbox: Outbox) -> ProducedRecord? {
     switch publication.topic {
     case .results, .invalidTokens:
-      guard let value = publication.value, let read = PublishedText(arena.span.extracting(value.indices)),
+      guard let value = outbox.value(of: publication)?.array, let read = PublishedText(value.span),
         let item = oracle.find(
           read.source, requestedAt: read.requestedAt, value: nil, expected: tracked[publication.slot]?.item)
       else { return nil }
       if publication.topic == .results { check(read, item) }
-      return record(publication, arena, item, attempts: Int(read.attempts ?? -1))
+      return record(publication, outbox, item, attempts: Int(read.attempts ?? -1))
     case .deadLetters, .deferred:
       guard let source = PublishedText.source(publication.extraHeaders),
         let item = oracle.find(
           source, requestedAt: PublishedText.number(OwnHeader.requestedAt, publication.extraHeaders),
-          value: publication.value.map { Array(arena[$0.indices]) }, expected: tracked[publication.slot]?.item)
+          value: outbox.value(of: publication)?.array, expected: tracked[publication.slot]?.item)
       else { return nil }
       let attempts = PublishedText.number(OwnHeader.attempts, publication.extraHeaders) ?? -1
-      return record(publication, arena, item, attempts: Int(attempts))
+      return record(publication, outbox, item, attempts: Int(attempts))
     }
   }
 
   private func record(
-    _ publication: Publication, _ arena: [UInt8], _ item: Int, attempts: Int
+    _ publication: Publication, _ outbox: Outbox, _ item: Int, attempts: Int
   ) -> ProducedRecord {
     var headers: [(name: String, value: [UInt8]?)] = []
     if publication.topic == .deferred {
       headers = publication.headers.map { header in
         (
-          String(decoding: publication.headerStorage[header.name.indices], as: UTF8.self),
-          header.value.map { Array(publication.headerStorage[$0.indices]) }
+          String(decoding: publication.requestStorage[header.name.indices], as: UTF8.self),
+          header.value.map { Array(publication.requestStorage[$0.indices]) }
         )
       }
       headers += publication.extraHeaders.map { ($0.name, Array($0.value.utf8)) }
     }
     let body = RecordBody(
-      key: publication.key.map { Array(arena[$0.indices]) }, value: publication.value.map { Array(arena[$0.indices]) },
-      headers: headers)
+      key: outbox.key(of: publication)?.array, value: outbox.value(of: publication)?.array, headers: headers)
     return ProducedRecord(
       item: item, topic: publication.topic, isFull: isFull(publication), body: body, attempts: attempts,
       notBefore: PublishedText.number(OwnHeader.notBefore, publication.extraHeaders) ?? 0)
@@ -131,7 +130,8 @@ extension Replica {
   /// Whether it still has headers that it could do without.
   private func isFull(_ publication: Publication) -> Bool {
     publication.headers.contains { header in
-      publication.topic != .deferred || publication.headerStorage[header.name.indices].elementsEqual("traceparent".utf8)
+      publication.topic != .deferred
+        || publication.requestStorage[header.name.indices].elementsEqual("traceparent".utf8)
     }
   }
 

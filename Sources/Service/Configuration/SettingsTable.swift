@@ -53,7 +53,7 @@ extension TopicSettings {
       .value("results", \.results, .topic, "Receives one result for each notification."),
       .value("invalidTokens", \.invalidTokens, .topic, "Receives an event for each token that APNs rejects for good."),
       .value("deadLetters", \.deadLetters, .topic, "Receives the records that could not be understood."),
-      .value("deferred", \.deferred, .topic, "Where requests wait whose app cannot be reached now."),
+      .value("deferred", \.deferred, .topic, "Where requests wait whose app or device cannot take them now."),
     ],
     check: { topics, value, path, context in
       var names = topics.requests
@@ -217,8 +217,8 @@ extension DeliverySettings {
           + "`queued.max.messages.kbytes`."),
       .value(
         "maxInFlightPerApp", \.maxInFlightPerApp, .integer(1...1_000_000),
-        "Such notifications of one app. At the limit, the next one waits for room; where that would take long, further "
-          + "ones of this app are deferred."),
+        "Notifications of one app that have not ended, which their results may await. At the limit, the next one waits "
+          + "for room; where that would take long, further ones of this app are deferred."),
       .value("attempts", \.attempts, .integer(1...100), "How often a notification is tried at most."),
       .value(
         "requestTimeout", \.requestTimeout, .duration(.milliseconds(100)...(.seconds(600))),

@@ -48,7 +48,6 @@ final class DirectConnection: @unchecked Sendable {
   private var client: HTTP2Client?
   private var isReady = false
   private var isUnlocked = false
-  private var lastError: TransportError?
   private var waiting: [Waiting] = []
   private var open: [UInt64: Waiting] = [:]
   private var lastNumber = 0

@@ -146,7 +146,8 @@ final class LaneApp {
     if connection.closeCause == nil, let reason { connection.closeCause = CloseCause(reason) }
     if reason == .unresponsive {
       lane.log.warning(
-        "connection_failed", "a connection to APNs failed", [.app(runtime.name), .cause(CauseText("it answered no PING"))])
+        "connection_failed", "a connection to APNs failed",
+        [.app(runtime.name), .cause(CauseText("it answered no PING"))])
     }
     connection.client?.close()
   }

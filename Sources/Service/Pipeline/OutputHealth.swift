@@ -53,6 +53,14 @@ struct OutputHealth {
     change(place, to: .refused(error.description))
   }
 
+  /// What failed last is not produced again. Unless something else is on its way, nothing waits for the topic.
+  mutating func gaveUp(_ topic: OutputTopic) {
+    let place = Int(topic.rawValue)
+    guard outputs[place].outstanding == 0 else { return }
+    outputs[place].since = nil
+    if case .stalled = outputs[place].fault { change(place, to: nil) }
+  }
+
   /// What has changed since the last call.
   mutating func takeChanges(now: Instant) -> [Change] {
     for place in outputs.indices where outputs[place].fault == nil {

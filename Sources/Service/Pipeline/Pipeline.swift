@@ -8,12 +8,16 @@ import Wire
 /// and everything that the machine decides is done.
 ///
 /// A turn is the way of a batch: outcomes, receipts, records, time; then submissions, publications, pauses, commits.
-/// Nothing here waits: Kafka and the lanes wake the loop, and a timer stands for the machine's next deadline.
+/// Kafka and the lanes wake the loop, and a timer stands for the machine's next deadline. Only an assignment waits, for
+/// the offsets that the group has committed.
 ///
 /// `@unchecked Sendable` holds because all state but `outcomeInbox` is touched on the loop alone.
 final class Pipeline: @unchecked Sendable {
   /// Records polled at a time: large enough to make hand-overs cheap, small enough to keep outcomes flowing.
   private static let batchLimit = 1024
+  /// How long the committed offsets of an assignment are waited for. Within it nothing else moves; the group waits as
+  /// well, and without the offsets' metadata what was settled beyond them would be repeated.
+  private static let offsetsTimeout: Duration = .seconds(5)
 
   let loop: EventLoop
   private let lanes: [Lane]
@@ -212,7 +216,7 @@ extension Pipeline {
   private func assign(_ partitions: [PartitionID]) {
     var committed: [CommittedOffset] = []
     do {
-      committed = try consumer.committed(partitions, timeout: .seconds(5))
+      committed = try consumer.committed(partitions, timeout: Self.offsetsTimeout)
     } catch {
       // Without the metadata nothing is skipped: repeats, no loss. The library itself finds the offsets.
       observer.kafkaError(error, of: .consumer, at: loop.now)

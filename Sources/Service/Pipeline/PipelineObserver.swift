@@ -16,7 +16,6 @@ struct PipelineObserver {
   let topics: [String]
   private let maxInFlightPerApp: Int
   private var apps: AppTable
-  private var isAssigned = false
   private var paused: Set<PartitionID> = []
   private var committed: [PartitionID: Int64] = [:]
   private var lastSample: Instant?

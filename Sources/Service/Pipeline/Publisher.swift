@@ -113,16 +113,17 @@ struct Publisher: ~Copyable {
         refusals[report.ticket] = 0
         receipt.outcome = .undelivered("\(error.description); perhaps for another record of its batch")
       } else {
-        refuse(report.ticket)
+        refuse(report.ticket, receipt.topic)
         receipt.outcome = .refused(error.description)
       }
     }
     return receipt
   }
 
-  private mutating func refuse(_ ticket: UInt64) {
+  private mutating func refuse(_ ticket: UInt64, _ topic: OutputTopic) {
     let count = refusals[ticket, default: 0] + 1
     refusals[ticket] = count < Self.lastRefusal ? count : nil
+    if count >= Self.lastRefusal { outputs.gaveUp(topic) }
   }
 
   private mutating func produceBacklog(_ now: Instant) {
@@ -149,17 +150,17 @@ struct Publisher: ~Copyable {
       do {
         let producer = try producer(for: item.ticket)
         let result = try producer.produce(
-          topic: Int(item.topic.rawValue), item.key.map { Bytes(outbox.arena, $0) },
-          item.value.map { Bytes(outbox.arena, $0) }, item.headerStorage, item.headers,
+          topic: Int(item.topic.rawValue), outbox.key(of: item), outbox.value(of: item), item.requestStorage,
+          item.headers,
           item.extraHeaders.map { ($0.name, $0.value) }, ticket: item.ticket)
         if result == .full { return index }
         outputs.produced(item.topic, now: now)
       } catch {
         // The client itself has looked at this record alone.
         let isRefused = error.publishingFault == .record
-        if isRefused { refuse(item.ticket) }
         outputs.produced(item.topic, now: now)
         outputs.failed(item.topic, error)
+        if isRefused { refuse(item.ticket, item.topic) }
         receipts.append(
           Receipt(
             ticket: item.ticket, outcome: isRefused ? .refused(error.description) : .undelivered(error.description)))

@@ -19,7 +19,7 @@ extension MetricCatalogue {
       "Notifications that were given up, by what the last attempt came to."),
     family(
       "attempts_total", .counter, .requests, at: .attempts, zeros: .shown,
-      "Requests handed to a connection to APNs."),
+      "Requests that reached APNs, or may have."),
     family(
       "retries_total", .counter, .requests, by: ["cause"], at: AppSeries.retries(.refreshedToken),
       values: RetryPolicy.Cause.allCases.map { [$0.rawValue] }, zeros: .hidden,
@@ -29,7 +29,7 @@ extension MetricCatalogue {
       "Notifications sent again though the fate of an earlier attempt is not known; each may be a duplicate."),
     family(
       "deferred_total", .counter, .notifications, at: .deferred, zeros: .hidden,
-      "Requests parked on the deferred topic because their app could not take them."),
+      "Requests parked on the deferred topic: app or device could not take them, or their next attempt is far off."),
     family(
       "undeferred_total", .counter, .notifications, at: .undeferred, zeros: .hidden,
       "Parked requests that were taken up again; what is parked grows while fewer are than were parked."),

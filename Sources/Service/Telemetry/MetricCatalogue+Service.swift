@@ -19,7 +19,7 @@ extension MetricCatalogue {
       "Records without a value, which are skipped."),
     family(
       "records_skipped_total", .counter, .records, at: .recordsSkipped, zeros: .shown,
-      "Records skipped because an earlier commit says that they are settled."),
+      "Records skipped: settled by an earlier commit, read twice, or copies of a parked request that is in good hands."),
     family(
       "unknown_fields_total", .counter, .requests, at: .unknownFields, zeros: .shown,
       "Fields of requests that the contract does not know."),
@@ -32,7 +32,7 @@ extension MetricCatalogue {
       "Bytes of notifications taken from Kafka and not yet settled."),
     family(
       "waiting_notifications", .gauge, .notifications, at: .waiting, zeros: .shown,
-      "Notifications in flight that wait in memory to be sent again."),
+      "What waits in memory for its time: notifications for their next attempt, results to be written again."),
     family(
       "intake_held", .gauge, .state, at: .intakeHeld, zeros: .shown,
       "1 while no records are taken up because of a cap on what is in flight: in all, in bytes, or of the app that the "

@@ -11,7 +11,7 @@ package enum MetricCatalogue {
       + "what is in flight never pause a partition; they show in martlet_intake_held.")
   package static let maxInFlight = Metric(
     prefix + "max_in_flight_notifications", .gauge, .notifications, labels: ["app"],
-    "How many notifications of the app may be in flight.")
+    "How many notifications of the app may be in flight; those whose results are on their way do not count.")
   package static let appAvailable = Metric(
     prefix + "app_available", .gauge, .state, labels: ["app"],
     "1 while a configured app can be served; 0 while its credentials cannot be used or are refused, or APNs cannot be "
