@@ -142,7 +142,9 @@ package struct DeliveryMachine: Sendable {
   package func isPaused(_ id: PartitionID) -> Bool { partitions.place(of: id).map { partitions[$0].isPaused } ?? false }
 
   /// Whether no records are taken up because of what is in flight: in all, or of an app that the next record is for.
-  package var isIntakeHeld: Bool { isIntakeStopped || waitingForRoom.contains { !$0.isBack } }
+  package var isIntakeHeld: Bool { isIntakeStopped || holdsIntake }
+  /// Whether what waits for room holds all that would follow. What comes back holds only its own partition.
+  private var holdsIntake: Bool { waitingForRoom.contains { !$0.isBack } }
   /// Whether records of a partition are held until there is room.
   package func waitsForRoom(_ id: PartitionID) -> Bool {
     partitions.place(of: id).map { place in waitingForRoom.contains { $0.place == place } } ?? false
@@ -152,7 +154,7 @@ package struct DeliveryMachine: Sendable {
   ///
   /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter.
   package mutating func recordRoom() -> Int {
-    if isDraining || waitingForRoom.contains(where: { !$0.isBack }) { return 0 }
+    if isDraining || holdsIntake { return 0 }
     let room = limits.maxInFlight - inFlight
     if room <= 0 || inFlightBytes >= limits.maxInFlightBytes {
       isIntakeStopped = true

@@ -160,6 +160,12 @@ package enum SendFailure: UInt8, CaseIterable, Sendable {
     case .unreachable, .closed, .silent, nil: self = .unreachable
     }
   }
+
+  /// Why what waited in a lane for longer than a request may take goes back: where APNs is reached, it waited for a
+  /// stream, which says nothing against the app.
+  package init(waitedFor pool: borrowing PoolState) {
+    self = pool.lastFailure == nil ? .noStream : SendFailure(pool.lastFailure)
+  }
 }
 
 /// One of the topics that the service writes.

@@ -102,13 +102,13 @@ final class Crew {
 
   private var running: [Replica] { replicas.filter { $0.isRunning } }
 
-  /// A request that is done with may still be in the memory of one that was thrown out.
   /// Whether a log was cut short and is as long again as it was, so that its reader stands at its end and has committed
   /// all, as far as it can know.
   func isUnaware(of id: PartitionID) -> Bool {
     broker.log(id).cuts > 0 && running.contains { $0.owned[id]?.position == broker.log(id).nextOffset }
   }
 
+  /// A request that is done with may still be in the memory of one that was thrown out.
   var isAnyoneBusy: Bool { replicas.contains { !$0.isDead && !$0.machine.isIdle } }
 
   func checkPauses() {

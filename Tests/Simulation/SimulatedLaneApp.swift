@@ -121,9 +121,8 @@ final class SimulatedLaneApp {
 
   private func returnStale(_ now: Instant) {
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
-    let failure = pool.lastFailure.map { SendFailure($0) } ?? .noStream
     while let first = pending.first, first.since + requestTimeout <= now {
-      returnFirst(failure)
+      returnFirst(SendFailure(waitedFor: pool))
     }
     if let first = pending.first { wake(at: first.since + requestTimeout) }
   }

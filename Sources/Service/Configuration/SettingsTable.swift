@@ -217,8 +217,8 @@ extension DeliverySettings {
           + "`queued.max.messages.kbytes`."),
       .value(
         "maxInFlightPerApp", \.maxInFlightPerApp, .integer(1...1_000_000),
-        "Notifications of one app that have not ended, which their results may await. At the limit, the next one waits "
-          + "for room; where that would take long, further ones of this app are deferred."),
+        "Notifications of one app that have not ended; those whose results are on their way do not count. At the limit, "
+          + "the next one waits for room; where that would take long, further ones of this app are deferred."),
       .value("attempts", \.attempts, .integer(1...100), "How often a notification is tried at most."),
       .value(
         "requestTimeout", \.requestTimeout, .duration(.milliseconds(100)...(.seconds(600))),

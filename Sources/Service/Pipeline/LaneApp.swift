@@ -196,13 +196,13 @@ final class LaneApp {
   }
 
   /// Sends back what no connection will take soon: all of it when none can be made, and what has waited for longer than
-  /// a request may take, so that its expiration is looked at again. Where there is a connection, that waited for a
-  /// stream, which says nothing against the app.
+  /// a request may take, so that its expiration is looked at again.
   private func returnStale(_ now: Instant) {
     guard hasPending else { return }
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
-    let failure = pool.lastFailure.map { SendFailure($0) } ?? .noStream
-    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now { returnFirst(failure) }
+    while hasPending, pending[pendingHead].since + lane.requestTimeout <= now {
+      returnFirst(SendFailure(waitedFor: pool))
+    }
     if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
   }
 

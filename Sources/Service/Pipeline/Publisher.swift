@@ -151,8 +151,7 @@ struct Publisher: ~Copyable {
         let producer = try producer(for: item.ticket)
         let result = try producer.produce(
           topic: Int(item.topic.rawValue), outbox.key(of: item), outbox.value(of: item), item.requestStorage,
-          item.headers,
-          item.extraHeaders.map { ($0.name, $0.value) }, ticket: item.ticket)
+          item.headers, item.extraHeaders.map { ($0.name, $0.value) }, ticket: item.ticket)
         if result == .full { return index }
         outputs.produced(item.topic, now: now)
       } catch {
