@@ -196,6 +196,7 @@ final class Broker {
     _ = nextOffset(id)
     append(id, produced.body, items: [produced.item], attempts: produced.attempts, notBefore: produced.notBefore)
     produced.tracker.order = order
+    world.note("parked item \(produced.item) at \(id) \(log(id).nextOffset - 1), due \(produced.notBefore)")
   }
 
   // MARK: Offsets
@@ -250,11 +251,13 @@ final class Broker {
     }
   }
 
-  /// An item of a record is settled when its result is acknowledged, or a later record on the deferred topic that
-  /// stands for it.
+  /// An item of a record is settled when its result is acknowledged, or another record on the deferred topic that stands
+  /// for it: a later one, or one that is due later, for which a machine lets go of this one. Two that were let go for one
+  /// another leave no result, which the check at the end sees.
   func isSettled(_ item: Int, _ record: LogRecord) -> Bool {
-    oracle[item].isSettled || oracle[item].isUnstorableForGood || oracle[item].isLost
-      || oracle[item].lastParkAcknowledged > record.order
+    let known = oracle[item]
+    return known.isSettled || known.isUnstorableForGood || known.isLost
+      || known.lastParkAcknowledged > record.order || known.latestDue > record.notBefore
   }
 
   /// How far the group is behind the end of a log, gaps included. What retention deleted had been committed; a commit
