@@ -8,7 +8,7 @@ package enum Fault: String, CaseIterable, Sendable {
   case crash, restart, reload
   case badRecords, offsetGaps, batches, expirations
   case refused, handshake, blackHole, silent, throttled, serverErrors, badCredentials, slowAnswers
-  case goAway, connectionReset, streamReset, streamLimit, deadTokens, outputFull
+  case goAway, connectionReset, streamReset, streamLimit, deadTokens, outputFull, tokenGone
 
   /// Whose trouble it is.
   package enum Kind: String, CaseIterable, Sendable {
@@ -28,7 +28,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case .crash, .restart, .reload: .replicas
     case .badRecords, .offsetGaps, .batches, .expirations: .requests
     case .refused, .handshake, .blackHole, .silent, .throttled, .serverErrors, .badCredentials, .slowAnswers, .goAway,
-      .connectionReset, .streamReset, .streamLimit, .deadTokens, .outputFull:
+      .connectionReset, .streamReset, .streamLimit, .deadTokens, .outputFull, .tokenGone:
       .apple
     }
   }
@@ -68,6 +68,8 @@ struct FaultPlan: Sendable {
     case .streamLimit: 0.02
     case .deadTokens: 0.05
     case .outputFull: 0.01
+    // A connection's provider token is kept no longer.
+    case .tokenGone: 0.003
     }
   }
 }

@@ -52,10 +52,12 @@ final class Replica {
   let group: Group
   let settings: Settings
   /// The apps that it knows now.
-  private(set) var apps: AppTable
+  var apps: AppTable
   var oracle: Oracle { broker.oracle }
   var machine: DeliveryMachine
-  private(set) var lanes: [[SimulatedLaneApp]] = []
+  var lanes: [[SimulatedLaneApp]] = []
+  /// Those that drain after a reload.
+  var drainingLaneApps: [SimulatedLaneApp] = []
   var onEnd: () -> Void = {}
 
   var phase = DrainPhase.running
@@ -103,15 +105,7 @@ final class Replica {
     machine = DeliveryMachine(
       limits: settings.limits, retryPolicy: settings.policy, apps: apps, topics: Broker.topics,
       deferredTopic: Broker.topics[Int(Broker.deferred)], seed: world.random.next())
-    for _ in 0..<settings.limits.lanes {
-      lanes.append(
-        servers.map { server in
-          SimulatedLaneApp(world: world, server: server, limits: settings.pool) { [unowned self] outcome in
-            self.outcomes.append(outcome)
-            self.wake()
-          }
-        })
-    }
+    for _ in 0..<settings.limits.lanes { lanes.append(servers.map(makeLaneApp)) }
   }
 
   var name: String { "replica \(id)" }
@@ -240,16 +234,6 @@ final class Replica {
     world.fail("\(name) sends item \(item) before item \(before), which has the same key, has ended")
   }
 
-  /// A new configuration.
-  func reload(_ apps: AppTable, renewed: [AppIndex]) {
-    guard !isDead else { return }
-    self.apps = apps
-    // What was held for its time may be at an end.
-    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
-    machine.update(apps: apps, renewed: renewed, at: world.moment)
-    wake()
-  }
-
   /// The consumer begins the partition again from its start.
   func rewind() {
     guard let id = broker.partitions.filter({ owned[$0]?.isLeaving == false }).randomElement(using: &world.random)
@@ -322,7 +306,7 @@ final class Replica {
   func crash() {
     world.note("\(name) crashes")
     isDead = true
-    for lane in lanes { for app in lane { app.vanish() } }
+    for app in allLaneApps { app.vanish() }
     group.crashed(self)
   }
 
@@ -333,7 +317,7 @@ final class Replica {
     phase = .draining(deadline: deadline)
     drainBound = deadline + .seconds(8)
     machine.beginDrain(at: world.moment)
-    for lane in lanes { for app in lane { app.drain(by: deadline) } }
+    for app in allLaneApps { app.drain(by: deadline) }
     wake()
   }
 
@@ -354,7 +338,7 @@ final class Replica {
       world.note("\(name) ends")
       phase = .ended
       isDead = true
-      for lane in lanes { for app in lane { app.vanish() } }
+      for app in allLaneApps { app.vanish() }
       group.crashed(self)
       onEnd()
     }

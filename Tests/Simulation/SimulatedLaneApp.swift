@@ -13,7 +13,7 @@ final class SimulatedLaneApp {
   }
 
   private let world: World
-  private let server: AppleServer
+  let server: AppleServer
   private var pool: PoolState
   private let requestTimeout: Duration
   private let report: (LaneOutcome) -> Void
@@ -24,6 +24,9 @@ final class SimulatedLaneApp {
   private var isPumping = false
   private var timer: Instant?
   private var isDead = false
+  /// The provider token that the next request may carry, and whether APNs called the one before expired.
+  private var credentials = CredentialVersion(key: 0)
+  private var replacesRefused = false
 
   init(world: World, server: AppleServer, limits: PoolLimits, report: @escaping (LaneOutcome) -> Void) {
     self.world = world
@@ -32,7 +35,7 @@ final class SimulatedLaneApp {
     requestTimeout = limits.requestTimeout
     let authentication: Authentication = world.random.chance(0.7) ? .token : .certificate
     pool = PoolState(
-      limits: limits, authentication: authentication, credentials: CredentialVersion(key: 1),
+      limits: limits, authentication: authentication, credentials: credentials,
       random: SeededRandom(seed: world.random.next()))
   }
 
@@ -40,6 +43,16 @@ final class SimulatedLaneApp {
     pending.append((submission, world.now))
     touch()
   }
+
+  /// Takes over what waits for a stream at an app that drains.
+  func takePending(of other: SimulatedLaneApp) {
+    pending += other.pending
+    other.pending = []
+    touch()
+  }
+
+  /// Whether it has drained.
+  var isFinished: Bool { pool.isFinished && connections.isEmpty }
 
   func drain(by deadline: Instant) {
     returnPending(.draining)
@@ -69,13 +82,15 @@ final class SimulatedLaneApp {
 
   private func pump() {
     let now = world.now
+    if credentials != pool.credentials { pool.use(credentials, isRefused: replacesRefused, now: now) }
     while !pending.isEmpty, let id = pool.take(now: now) {
-      guard send(pending[0].submission, on: id) else {
-        pool.streamEnded(id, now: now)
-        world.after(.milliseconds(10)) { self.touch() }
-        break
+      switch send(pending[0].submission, on: id) {
+      case .sent: pending.removeFirst()
+      case .full:
+        pool.blocked(id, now: now)
+        world.after(world.between(.milliseconds(1), .milliseconds(50))) { self.roomAgain(id) }
+      case .unusable: pool.retire(id, now: now)
       }
-      pending.removeFirst()
     }
     pool.demand(pending: pending.count, now: now)
     perform()
@@ -84,23 +99,25 @@ final class SimulatedLaneApp {
     wake(at: pool.nextDeadline)
   }
 
-  private func send(_ submission: Submission, on id: ConnectionID) -> Bool {
-    guard let connection = connections.first(where: { $0.id == id }) else {
-      world.fail("the pool sends on a connection that is gone")
-      return false
-    }
-    if world.strikes(.outputFull) { return false }
+  private enum Sending { case sent, full, unusable }
+
+  private func send(_ submission: Submission, on id: ConnectionID) -> Sending {
     let notification = submission.notification
-    guard let item = Oracle.item(ofToken: notification.storage.span.extracting(notification.token.indices)) else {
-      return false
+    guard let connection = connections.first(where: { $0.id == id }),
+      let item = Oracle.item(ofToken: notification.storage.span.extracting(notification.token.indices))
+    else {
+      world.fail("the pool sends on a connection that is gone, or what has no token")
+      return .unusable
     }
+    if world.strikes(.outputFull) { return .full }
+    if world.strikes(.tokenGone) { return .unusable }
     nextTag += 1
     let tag = nextTag
     requests[tag] = Request(slot: submission.slot, connection: id, sentAt: world.now)
     world.note("item \(item) goes out on connection \(id.value)")
     connection.open(AppleConnection.Stream(tag: tag, item: item))
     world.after(requestTimeout) { self.timeOut(tag) }
-    return true
+    return .sent
   }
 
   private func perform() {
@@ -185,7 +202,21 @@ final class SimulatedLaneApp {
   func answered(_ connection: AppleConnection, _ tag: UInt64, _ response: Response) {
     guard !isDead, let request = requests.removeValue(forKey: tag) else { return }
     pool.answered(connection.id, response.verdict, status: response.status, now: world.now)
+    if response.verdict == .refreshToken { renewToken(isRefused: true) }
     finish(request, .answered(response))
+  }
+
+  /// The next token. The answers of one moment renew it once.
+  private func renewToken(isRefused: Bool) {
+    guard pool.authentication == .token, credentials == pool.credentials else { return }
+    credentials.token += 1
+    replacesRefused = isRefused
+  }
+
+  private func roomAgain(_ id: ConnectionID) {
+    guard !isDead else { return }
+    pool.drained(id)
+    touch()
   }
 
   func failed(_ connection: AppleConnection, _ tag: UInt64, _ result: SendResult) {
