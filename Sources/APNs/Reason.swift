@@ -123,10 +123,6 @@ extension Reason {
 
   /// What it means where it comes with a status of its own class; `nil` for `unknown`, which is judged by the status.
   package var verdict: Verdict? { row?.verdict }
-
-  /// Whether the device token is no longer good, so that its owner must hear of it. Nothing else may cause an
-  /// invalid-token event.
-  package var namesDeadToken: Bool { verdict == .invalidToken }
 }
 
 // MARK: Verdicts

@@ -4,7 +4,8 @@ extension Response {
   /// What the answer means.
   package var verdict: Verdict { Verdict(status: status, reason: reason) }
 
-  /// Whether the answer says that the device token is no longer good.
+  /// Whether the answer says that the device token is no longer good, so that its owner must hear of it. Nothing else may
+  /// cause an invalid-token event.
   package var namesDeadToken: Bool { verdict == .invalidToken }
 
   /// The longest text of the other side that is kept, in bytes: an unknown reason, an `apns-unique-id`.

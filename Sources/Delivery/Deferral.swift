@@ -45,7 +45,7 @@ package struct Deferral: Hashable, Sendable {
       let offset = Self.number(OwnHeader.sourceOffset, of: headers, in: bytes, atMost: .max),
       let name = Self.value(of: OwnHeader.sourceTopic, in: headers, bytes), !name.isEmpty
     else { return nil }
-    let topic = topics.firstIndex { Self.equal($0, bytes.extracting(name.indices)) }
+    let topic = topics.firstIndex { bytes.extracting(name.indices).equals($0.span) }
     self.init(
       notBefore: UnixTime(milliseconds: notBefore),
       source: Source(
@@ -71,11 +71,5 @@ package struct Deferral: Hashable, Sendable {
       candidate.range = header.name
       return JSONText.matches(candidate, name, in: bytes)
     }?.value
-  }
-
-  private static func equal(_ left: [UInt8], _ right: Span<UInt8>) -> Bool {
-    guard left.count == right.count else { return false }
-    for index in right.indices where left[index] != right[index] { return false }
-    return true
   }
 }

@@ -126,8 +126,7 @@ extension DeliveryMachine {
     subject.takenUpAt = request.deferral?.takenUpAt ?? moment.time
     let slot = pushes.insert(
       Push(
-        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence,
-        storage: storage))
+        subject: subject, place: place, epoch: partitions[place].epoch, sequence: sequence, storage: storage))
     health[Int(request.app.value)].began(now: moment.instant)
     if let deferral = request.deferral {
       events.append(.unparked(request.app))
@@ -206,8 +205,7 @@ extension DeliveryMachine {
   }
 
   mutating func becomeBusy(_ slot: PushSlot) {
-    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
-    if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy += 1 }
+    if let place = place(of: slot) { partitions[place].busy += 1 }
     endEarly(slot)
   }
 
@@ -215,7 +213,6 @@ extension DeliveryMachine {
   mutating func endEarly(_ slot: PushSlot) {
     guard pushes[slot].isEarly else { return }
     pushes[slot].isEarly = false
-    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
-    if partitions.isCurrent(place, epoch: epoch) { partitions[place].early -= 1 }
+    if let place = place(of: slot) { partitions[place].early -= 1 }
   }
 }

@@ -58,8 +58,7 @@ extension DeliveryMachine {
   /// next takes it up from the committed offset.
   @inline(__always)
   func mayWait(_ slot: PushSlot) -> Bool {
-    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
-    guard !isDraining, partitions.isCurrent(place, epoch: epoch) else { return false }
+    guard !isDraining, let place = place(of: slot) else { return false }
     return partitions[place].phase == .consuming
   }
 
@@ -121,8 +120,7 @@ extension DeliveryMachine {
 
   /// The push leaves the lane's or the waiting state without an end.
   mutating func becomeIdle(_ slot: PushSlot) {
-    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
-    if partitions.isCurrent(place, epoch: epoch) { partitions[place].busy -= 1 }
+    if let place = place(of: slot) { partitions[place].busy -= 1 }
   }
 
   /// Lets a push go without an end: it is not settled, and is taken up again from the committed offset.

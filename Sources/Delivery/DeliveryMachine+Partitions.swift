@@ -43,8 +43,8 @@ extension DeliveryMachine {
   ) {
     let places = Set(ids.compactMap { partitions.place(of: $0) })
     for slot in pushes.slots(where: { push in
-      guard case .waiting = push.state, places.contains(push.partitionSlot) else { return false }
-      return partitions.isCurrent(push.partitionSlot, epoch: push.epoch)
+      guard case .waiting = push.state, places.contains(push.place) else { return false }
+      return partitions.isCurrent(push.place, epoch: push.epoch)
     }) {
       abandon(slot, at: moment)
     }

@@ -31,7 +31,7 @@ extension DeliveryMachine {
     let storage = pushes.hold(bytes: invalid.body.storage.count)
     let slot = pushes.insert(
       Push(
-        subject: subject, partitionSlot: place, epoch: partitions[place].epoch, sequence: sequence, storage: storage))
+        subject: subject, place: place, epoch: partitions[place].epoch, sequence: sequence, storage: storage))
     pushes.release(storage)
     becomeBusy(slot)
     finish(slot, .invalid(invalid.rule, message: invalid.message), at: moment)
@@ -69,9 +69,9 @@ extension DeliveryMachine {
   }
 
   private mutating func settle(_ slot: PushSlot, at moment: Moment) {
-    let (place, epoch, sequence) = (pushes[slot].partitionSlot, pushes[slot].epoch, pushes[slot].sequence)
-    if partitions.isCurrent(place, epoch: epoch) {
-      partitions[place].ledger.settle(sequence: sequence, item: Int(pushes[slot].subject.source.item))
+    if let place = place(of: slot) {
+      let (sequence, item) = (pushes[slot].sequence, Int(pushes[slot].subject.source.item))
+      partitions[place].ledger.settle(sequence: sequence, item: item)
       partitions[place].busy -= 1
     }
     // One that had to be produced again may be stored twice, and its place is uncertain.

@@ -129,8 +129,8 @@ extension DeliveryMachine {
 
   /// Whether the partition of a push has so many gaps that nothing more should wait in it.
   func isCrowded(_ slot: PushSlot) -> Bool {
-    let (place, epoch) = (pushes[slot].partitionSlot, pushes[slot].epoch)
-    return partitions.isCurrent(place, epoch: epoch) && partitions[place].isCrowded && mayWait(slot)
+    guard let place = place(of: slot) else { return false }
+    return partitions[place].isCrowded && mayWait(slot)
   }
 
   /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it. What waits for
@@ -141,7 +141,7 @@ extension DeliveryMachine {
     let epoch = partitions[place].epoch
     let waiting = pushes.slots { push in
       guard case .waiting = push.state else { return false }
-      return push.partitionSlot == place && push.epoch == epoch && !push.isEarly
+      return push.place == place && push.epoch == epoch && !push.isEarly
     }
     for slot in waiting.sorted(by: { pushes[$0].sequence < pushes[$1].sequence }) {
       becomeBusy(slot)

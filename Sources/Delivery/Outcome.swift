@@ -9,17 +9,9 @@ package enum Ending: Sendable {
   /// Its expiration passed before APNs took it.
   case expired
   /// Attempts ran out; the last thing that happened to it.
-  case failed(Failure)
+  case failed(SendResult)
   /// It broke the contract and was never sent.
   case invalid(InvalidRule, message: String)
-
-  /// The last thing that happened to a notification that was given up.
-  package enum Failure: Sendable {
-    case answered(Response)
-    case notSent(SendFailure)
-    case lost(SendFailure)
-    case timedOut
-  }
 
   /// The result's `status`: the bounded set that records and metrics use.
   package enum Status: String, CaseIterable, Sendable {

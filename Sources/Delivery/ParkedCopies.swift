@@ -98,20 +98,20 @@ extension DeliveryMachine {
 
   /// The push that stands for the request, came from the same partition and was due no earlier.
   private func slotInFlight(_ key: ParkedCopies.Key, due notBefore: UnixTime, _ place: Int) -> PushSlot? {
-    guard let slot = copies.slot(of: key), pushes.contains(slot), pushes[slot].partitionSlot == place,
-      pushes[slot].epoch == partitions[place].epoch, notBefore <= pushes[slot].wasDue ?? notBefore
+    guard let slot = copies.slot(of: key), pushes.contains(slot), self.place(of: slot) == place,
+      notBefore <= pushes[slot].wasDue ?? notBefore
     else { return nil }
     return slot
   }
 
   /// A push is settled: so are its copies, and those that come are known.
   mutating func settleCopies(_ slot: PushSlot) {
-    let push = pushes[slot]
-    guard let key = Self.copyKey(push.subject.source, push.subject.requestedAt) else { return }
-    for twin in copies.left(key, slot) where partitions.isCurrent(push.partitionSlot, epoch: push.epoch) {
-      partitions[push.partitionSlot].ledger.settle(sequence: twin.sequence, item: twin.item)
+    guard let key = Self.copyKey(pushes[slot].subject.source, pushes[slot].subject.requestedAt) else { return }
+    let place = place(of: slot)
+    for twin in copies.left(key, slot) {
+      if let place { partitions[place].ledger.settle(sequence: twin.sequence, item: twin.item) }
     }
-    copies.store(key, until: push.parkedUntil ?? UnixTime(milliseconds: .max))
+    copies.store(key, until: pushes[slot].parkedUntil ?? UnixTime(milliseconds: .max))
   }
 
   /// A push is let go, unsettled: so are its copies, which are of the same partition and will be read again with it.

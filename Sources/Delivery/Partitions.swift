@@ -127,3 +127,12 @@ struct Partitions: Sendable {
     slots[place] = nil
   }
 }
+
+extension DeliveryMachine {
+  /// The place of a push's partition; `nil` where the assignment that it came with has ended.
+  @inline(__always)
+  func place(of slot: PushSlot) -> Int? {
+    let (place, epoch) = (pushes[slot].place, pushes[slot].epoch)
+    return partitions.isCurrent(place, epoch: epoch) ? place : nil
+  }
+}

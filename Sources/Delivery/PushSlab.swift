@@ -26,7 +26,8 @@ struct Push: Sendable {
   var state: State = .free
   /// All that its records say of it; the source is the one that the request had first, also if it was parked since.
   var subject: ResultSubject
-  var partitionSlot: Int
+  /// Its partition's place among `Partitions`, and the assignment that it came with.
+  var place: Int
   var epoch: UInt32
   var sequence: Int
   /// Attempts that surely did not reach APNs.

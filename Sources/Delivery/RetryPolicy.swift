@@ -89,17 +89,15 @@ package struct RetryPolicy: Sendable {
       case .refreshToken where facts.refreshes >= Self.mostRefreshes: return .end(.rejected(response))
       case .refreshToken, .replaceConnection:
         // Another connection may take it at once; a touch of jitter keeps a whole connection's load from moving in step.
-        return attempt(again: jitter(.milliseconds(50 * facts.attempts), &random), .answered(response), facts, now)
+        return attempt(again: jitter(.milliseconds(50 * facts.attempts), &random), result, facts, now)
       case .throttled, .retry:
-        return attempt(again: delay(after: response, facts, now, &random), .answered(response), facts, now)
+        return attempt(again: delay(after: response, facts, now, &random), result, facts, now)
       }
-    case .lost(let failure):
-      return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .lost(failure), facts, now)
-    case .timedOut:
-      return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), .timedOut, facts, now)
+    case .lost, .timedOut:
+      return attempt(again: jitter(.milliseconds(100 * facts.attempts), &random), result, facts, now)
     case .notSent(let failure):
       guard !isGivenUp(takenUpAt: facts.takenUpAt, now: now) else {
-        return .end(.failed(.notSent(failure)))
+        return .end(.failed(result))
       }
       let isImmediate = failure == .streamRefused || failure == .connectionClosed
       let delay =
@@ -119,8 +117,8 @@ package struct RetryPolicy: Sendable {
     return now.seconds >= expiration
   }
 
-  private func attempt(again delay: Duration, _ failure: Ending.Failure, _ facts: Facts, _ now: UnixTime) -> Decision {
-    guard facts.attempts < attempts, facts.expiration != 0 else { return .end(.failed(failure)) }
+  private func attempt(again delay: Duration, _ result: SendResult, _ facts: Facts, _ now: UnixTime) -> Decision {
+    guard facts.attempts < attempts, facts.expiration != 0 else { return .end(.failed(result)) }
     return wait(delay, facts, now)
   }
 

@@ -86,7 +86,7 @@ import Testing
 
   @Test func fourReasonsNameADeadToken() {
     let dead: [Reason] = [.badDeviceToken, .deviceTokenNotForTopic, .expiredToken, .unregistered]
-    #expect(Reason.allCases.filter(\.namesDeadToken) == dead)
+    #expect(Reason.allCases.filter { $0.verdict == .invalidToken } == dead)
   }
 
   @Test func withoutAReasonTheStatusDecides() {

@@ -1,4 +1,6 @@
+import APNs
 import Delivery
+import Wire
 
 // The apps on the lanes, and a new configuration.
 extension Replica {
