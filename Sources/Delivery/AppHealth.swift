@@ -35,25 +35,25 @@ package struct AppHealth: Sendable {
 
   package init() {}
 
-  /// Whether pushes of the app may go out.
-  package enum Gate: Equatable, Sendable {
-    case open
-    /// Unusable until then.
-    case closed(until: Instant)
+  /// Whether a push of the app may go out.
+  package enum Permission: Equatable, Sendable {
+    case granted
+    /// The breaker is open until then.
+    case refused(until: Instant)
   }
 
-  /// What has become of the breaker; when it is open, the gate is closed.
+  /// What has become of the breaker; while it is open, nothing goes out but probes.
   package enum Change: Equatable, Sendable { case opened(until: Instant), closed }
 
   package var isBroken: Bool { openUntil != nil }
 
   /// May a push of this app go out? Takes the one probe if it is due.
-  mutating func admit(now: Instant) -> Gate {
-    guard let openUntil else { return .open }
-    if now < openUntil { return .closed(until: openUntil) }
-    if isProbing { return .closed(until: now + Self.firstPause) }
+  mutating func admit(now: Instant) -> Permission {
+    guard let openUntil else { return .granted }
+    if now < openUntil { return .refused(until: openUntil) }
+    if isProbing { return .refused(until: now + Self.firstPause) }
     isProbing = true
-    return .open
+    return .granted
   }
 
   /// APNs answered, whatever it said of the request.

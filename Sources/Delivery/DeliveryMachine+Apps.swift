@@ -25,7 +25,7 @@ extension DeliveryMachine {
       freed.insert(app)
     }
     if !freed.isEmpty {
-      retries.bringForward(to: moment.instant) { slot in
+      waits.bringForward(to: moment.instant) { slot in
         guard pushes.contains(slot), let app = pushes[slot].subject.app else { return false }
         // What was parked until some time waits for it, whatever the credentials.
         return freed.contains(app) && pushes[slot].notBefore ?? moment.time <= moment.time

@@ -186,15 +186,15 @@ extension DeliveryMachine {
     }
     if !tokenPauses.isEmpty, awaitToken(slot, isDue: isDue, at: moment) { return }
     switch health[Int(app.value)].admit(now: moment.instant) {
-    case .closed(let until):
+    case .refused(let until):
       if isCrowded(slot) {
         becomeBusy(slot)
         parkOrEnd(slot, at: moment)
         return
       }
       pushes[slot].state = .waiting
-      retries.insert(slot, due: until + random.uniform(below: .milliseconds(500)))
-    case .open:
+      waits.insert(slot, due: until + random.uniform(below: .milliseconds(500)))
+    case .granted:
       let lane = router.route(
         app, appInFlight: health[Int(app.value)].inFlight, maxLanes: apps.maxLanes(of: app))
       becomeBusy(slot)

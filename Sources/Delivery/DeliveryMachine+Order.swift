@@ -49,7 +49,7 @@ extension DeliveryMachine {
     if let notBefore = pushes[slot].notBefore, notBefore > moment.time {
       pushes[slot].state = .waiting
       let wait = notBefore.milliseconds - moment.time.milliseconds
-      retries.insert(slot, due: moment.instant + .milliseconds(wait))
+      waits.insert(slot, due: moment.instant + .milliseconds(wait))
     } else {
       dispatch(slot, isDue: isDue, at: moment)
     }

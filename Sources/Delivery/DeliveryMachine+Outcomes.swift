@@ -49,7 +49,7 @@ extension DeliveryMachine {
       if case .answered(let response) = outcome.result, response.verdict == .refreshToken {
         pushes[slot].refreshes += 1
       }
-      retries.insert(slot, due: moment.instant + delay)
+      waits.insert(slot, due: moment.instant + delay)
       events.append(.retried(app, RetryPolicy.Cause(outcome.result)))
     }
   }

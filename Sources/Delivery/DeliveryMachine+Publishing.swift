@@ -123,7 +123,7 @@ extension DeliveryMachine {
     guard pushes[slot].unstored == topic.bit else { return }
     pushes[slot].republished += 1
     let delay = retryPolicy.backoff(pushes[slot].republished, &random)
-    retries.insert(slot, due: moment.instant + delay)
+    waits.insert(slot, due: moment.instant + delay)
   }
 
   /// Produces again what was not stored.

@@ -43,7 +43,7 @@ extension DeliveryMachine {
       park(slot, after: wait, at: moment)
     } else {
       pushes[slot].state = .waiting
-      retries.insert(slot, due: moment.instant + wait)
+      waits.insert(slot, due: moment.instant + wait)
     }
     return true
   }

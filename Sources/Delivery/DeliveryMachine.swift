@@ -64,7 +64,7 @@ package struct DeliveryMachine: Sendable {
   var encoder: ResultEncoder
   var partitions = Partitions()
   var pushes = PushSlab()
-  var retries = RetryQueue()
+  var waits = WaitQueue()
   var router: Router
   var health: [AppHealth] = []
   /// By app, like `health`.
@@ -128,7 +128,7 @@ package struct DeliveryMachine: Sendable {
   package var inFlight: Int { pushes.countInUse }
   package var inFlightBytes: Int { pushes.bytesInUse }
   /// Those of them that wait in memory to be sent again.
-  package var waiting: Int { retries.count }
+  package var waiting: Int { waits.count }
   /// Notifications of one app between poll and settlement; `nil`: of no known app.
   package func unsettled(of app: AppIndex?) -> Int { pushes.countInUse(of: app) }
   /// Notifications of one app between poll and end: what its cap bounds.
@@ -166,7 +166,7 @@ package struct DeliveryMachine: Sendable {
 
   /// The next time at which `advance(to:)` has something to do.
   package var nextDeadline: Instant? {
-    var next = retries.nextDue ?? .distantFuture
+    var next = waits.nextDue ?? .distantFuture
     for place in partitions.indices {
       if let until = partitions.slots[place]?.heldUntil { next = min(next, until) }
     }
@@ -179,7 +179,7 @@ package struct DeliveryMachine: Sendable {
 
   /// Sends again what is due, takes up records that were held and are due now.
   package mutating func advance(to moment: Moment) {
-    while let slot = retries.popDue(now: moment.instant) {
+    while let slot = waits.popDue(now: moment.instant) {
       guard pushes.contains(slot) else { continue }
       switch pushes[slot].state {
       case .waiting: if pushes[slot].turn != .waiting { dispatch(slot, isDue: true, at: moment) }

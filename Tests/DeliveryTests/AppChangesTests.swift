@@ -64,7 +64,7 @@ import Wire
     #expect(results.count { isResult($0, "failed", "AppRemoved") } == 1)
     #expect(results.count { isResult($0, "invalid", "UnknownApp") } == 1)
     #expect(bench.machine.inFlight == 0 && bench.machine.inFlight(of: AppIndex(0)) == 0)
-    // Their places in the queue of retries are of no consequence.
+    // Their places in the queue of waits are of no consequence.
     bench.pass(.seconds(60))
     #expect(bench.submitted.isEmpty && bench.published.isEmpty)
     #expect(bench.machine.takeCommits().map(\.offset) == [2])
@@ -126,7 +126,7 @@ import Wire
   }
 
   @Test func theQueueOfRetriesKeepsItsOrderWhenSomeAreBroughtForward() {
-    var queue = RetryQueue()
+    var queue = WaitQueue()
     func slot(_ index: UInt32) -> PushSlot { PushSlot(index: index, generation: 1) }
     for index in 0..<6 { queue.insert(slot(UInt32(index)), due: Instant(nanoseconds: Int64(100 - index * 10))) }
     queue.bringForward(to: Instant(nanoseconds: 20)) { $0.index % 2 == 0 }

@@ -43,11 +43,11 @@ import Wire
   }
 }
 
-@Suite struct RetryQueueTests {
+@Suite struct WaitQueueTests {
   @Test(arguments: 0..<10)
   func comesOutInOrderOfTimeThenOfInsertion(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    var queue = RetryQueue()
+    var queue = WaitQueue()
     var expected: [(due: Int64, order: UInt32)] = []
     for order in 0..<500 as Range<UInt32> {
       let due = Int64(random.uniform(below: 50))
@@ -76,15 +76,15 @@ import Wire
       Issue.record("still closed")
       return
     }
-    #expect(health.admit(now: start) == .closed(until: until))
-    #expect(health.admit(now: until) == .open)
+    #expect(health.admit(now: start) == .refused(until: until))
+    #expect(health.admit(now: until) == .granted)
     // The probe is out: the next one waits.
-    #expect(health.admit(now: until) != .open)
+    #expect(health.admit(now: until) != .granted)
     let again = health.failed(now: until, using: &random)
     #expect(again != nil)
-    #expect(health.admit(now: until) != .open)
+    #expect(health.admit(now: until) != .granted)
     #expect(health.succeeded() == .closed)
-    #expect(health.admit(now: until) == .open)
+    #expect(health.admit(now: until) == .granted)
   }
 
   @Test mutating func aSuccessInBetweenKeepsItClosed() {

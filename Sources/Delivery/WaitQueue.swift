@@ -1,7 +1,8 @@
 import Wire
 
-/// What waits for a time: a binary heap by due time, ties in the order of insertion, so that a run can be repeated.
-struct RetryQueue: Sendable {
+/// What waits in memory for a time (to be sent, sent again, or published again): a binary heap by due time, ties in the
+/// order of insertion, so that a run can be repeated.
+struct WaitQueue: Sendable {
   private struct Entry {
     var due: Instant
     var order: UInt64
