@@ -12,7 +12,7 @@ enum SmallWork {
     return { count in
       var digest = 0
       for number in 0..<count {
-        var token = ProviderToken(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: 1)
+        var token = ProviderToken(keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
         let now = Moment(instant: Instant(nanoseconds: Int64(number)), time: UnixTime(seconds: 1_790_000_000))
         try? token.sign(at: now) { try key.sign($0) }
         digest &+= token.current?.authorization.count ?? 0

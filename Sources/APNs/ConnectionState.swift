@@ -26,7 +26,7 @@ package enum EndReason: UInt8, CaseIterable, Sendable {
   case notMade
   /// It answered no PING.
   case unresponsive
-  /// Another one takes its place: it is old, gave errors in a row or no streams, or carries credentials of former times.
+  /// Another one takes its place: it is old, gave errors in a row or no streams, or carries a token that was refused.
   case replaced
   /// There is nothing left for it to do.
   case unneeded
@@ -59,7 +59,7 @@ package struct ConnectionState: Sendable {
   package let id: ConnectionID
   package let authentication: Authentication
   /// What its requests are to carry.
-  package private(set) var credentials: CredentialVersion
+  package private(set) var token: TokenVersion
   package private(set) var phase: Phase
   /// Set when the pool gives it up: the first reason, or that it answers no PING.
   package private(set) var endReason: EndReason?
@@ -96,11 +96,11 @@ package struct ConnectionState: Sendable {
   private var tokenChangedAt: Instant?
 
   package init(
-    id: ConnectionID, authentication: Authentication, credentials: CredentialVersion, limits: PoolLimits, now: Instant
+    id: ConnectionID, authentication: Authentication, token: TokenVersion, limits: PoolLimits, now: Instant
   ) {
     self.id = id
     self.authentication = authentication
-    self.credentials = credentials
+    self.token = token
     phase = .connecting(deadline: now + limits.connectTimeout)
     ownLimit = limits.maxStreamsPerConnection
     openedAt = now
@@ -277,7 +277,7 @@ package struct ConnectionState: Sendable {
   }
 
   /// The output has room again.
-  package mutating func drained() {
+  package mutating func unblocked() {
     isBlocked = false
   }
 
@@ -287,13 +287,13 @@ package struct ConnectionState: Sendable {
     faulted(limits: limits, now: now)
   }
 
-  /// Takes the younger of two tokens of the same key for the requests from now on, if the last change on this
+  /// Takes a younger token for the requests from now on, if the last change on this
   /// connection is long enough ago. The first token that a connection sends is no change.
-  package mutating func offer(_ version: CredentialVersion, limits: PoolLimits, now: Instant) {
-    guard version.key == credentials.key, version.token != credentials.token else { return }
+  package mutating func offer(_ version: TokenVersion, limits: PoolLimits, now: Instant) {
+    guard version != token else { return }
     if let tokenChangedAt, now - tokenChangedAt < limits.tokenChangeInterval { return }
     if hasSent { tokenChangedAt = now }
-    credentials = version
+    token = version
   }
 
   // MARK: Parts

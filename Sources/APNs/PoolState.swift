@@ -20,7 +20,7 @@ package struct PoolState: Sendable {
   package let limits: PoolLimits
   package let authentication: Authentication
   /// What new connections work with.
-  package private(set) var credentials: CredentialVersion
+  package private(set) var token: TokenVersion = .none
   package private(set) var connections: [ConnectionState] = []
   /// Pushes that wait for a stream.
   package private(set) var pending = 0
@@ -36,11 +36,10 @@ package struct PoolState: Sendable {
   private var nextActionIndex = 0
 
   package init(
-    limits: PoolLimits, authentication: Authentication, credentials: CredentialVersion, random: SeededRandom
+    limits: PoolLimits, authentication: Authentication, random: SeededRandom
   ) {
     self.limits = limits
     self.authentication = authentication
-    self.credentials = credentials
     backoff = ConnectBackoff(limits: limits, random: random)
   }
 
@@ -91,8 +90,8 @@ package struct PoolState: Sendable {
   package var isFinished: Bool { isDraining && connections.isEmpty }
 
   /// What requests on that connection must carry; `nil` if there is no such connection.
-  package func credentials(of id: ConnectionID) -> CredentialVersion? {
-    index(of: id).map { connections[$0].credentials }
+  package func token(of id: ConnectionID) -> TokenVersion? {
+    index(of: id).map { connections[$0].token }
   }
 
   /// Why the pool gives that connection up; `nil` while it does not, or if there is no such connection.
@@ -124,7 +123,7 @@ package struct PoolState: Sendable {
       return nil
     }
     pending = max(0, pending - 1)
-    connections[best].offer(credentials, limits: limits, now: now)
+    connections[best].offer(token, limits: limits, now: now)
     let step = connections[best].streamOpened(limits: limits, now: now)
     perform(step, best)
     return connections[best].id
@@ -157,7 +156,7 @@ package struct PoolState: Sendable {
   }
 
   /// The output of the connection that was just taken is full: its stream is given back, and the connection is passed
-  /// over until `drained`, or until one of its streams ends.
+  /// over until `unblocked`, or until one of its streams ends.
   package mutating func blocked(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }
     let step = connections[index].blocked()
@@ -166,9 +165,9 @@ package struct PoolState: Sendable {
   }
 
   /// The output of a connection has room again.
-  package mutating func drained(_ id: ConnectionID) {
+  package mutating func unblocked(_ id: ConnectionID) {
     guard let index = index(of: id) else { return }
-    connections[index].drained()
+    connections[index].unblocked()
   }
 
   /// A connection can carry nothing more, since what it would have to be given is gone (a provider token that is too old
@@ -243,15 +242,13 @@ package struct PoolState: Sendable {
 
   // MARK: Credentials, time, the end
 
-  /// The app has a younger token, or another key. A token is taken up by the connections as they may; with another key
-  /// they are replaced, and failures of the old one are forgotten.
+  /// The app has a younger provider token; the connections take it up as they may.
+  ///
   /// - Parameter isRefused: APNs has called the token before this one expired. The connections that have seen it may
   ///   refuse its successor too, so they are replaced as well.
-  package mutating func use(_ version: CredentialVersion, isRefused: Bool = false, now: Instant) {
-    let isNewKey = version.key != credentials.key
-    credentials = version
-    if isNewKey { backoff.forget() }
-    guard isNewKey || isRefused else { return }
+  package mutating func use(_ version: TokenVersion, isRefused: Bool = false, now: Instant) {
+    token = version
+    guard isRefused else { return }
     retireAll(until: now + limits.requestTimeout, .replaced)
     plan(now)
   }
@@ -334,7 +331,7 @@ package struct PoolState: Sendable {
     let id = ConnectionID(nextID)
     nextID &+= 1
     connections.append(
-      ConnectionState(id: id, authentication: authentication, credentials: credentials, limits: limits, now: now))
+      ConnectionState(id: id, authentication: authentication, token: token, limits: limits, now: now))
     actions.append(.connect(id))
   }
 

@@ -47,7 +47,7 @@ package struct ProviderToken: Sendable {
   package struct Signed: Sendable {
     /// The whole value of the `authorization` header: "bearer " and the token.
     package let authorization: [UInt8]
-    package let version: CredentialVersion
+    package let version: TokenVersion
     /// `iat`.
     package let issuedAt: UnixTime
     package let signedAt: Instant
@@ -65,7 +65,7 @@ package struct ProviderToken: Sendable {
   /// Whether a young token was called expired and none has been accepted since: worth an alarm.
   package private(set) var suspectsClock = false
 
-  private var next: CredentialVersion
+  private var next = TokenVersion(1)
   private var isCondemned = false
   private var isAccepted = false
   private var lastEarly: Instant?
@@ -74,13 +74,11 @@ package struct ProviderToken: Sendable {
   /// - Parameters:
   ///   - keyID: `kid`, 10 characters.
   ///   - teamID: `iss`, 10 characters.
-  ///   - key: the version that connections made with this key carry.
   ///   - rules: Apple's times, unless a test needs others.
-  package init(keyID: String, teamID: String, key: UInt32, rules: Rules = Rules()) {
+  package init(keyID: String, teamID: String, rules: Rules = Rules()) {
     self.keyID = keyID
     self.teamID = teamID
     self.rules = rules
-    next = CredentialVersion(key: key, token: 1)
   }
 
   /// Whether `sign` should be called now.
@@ -118,14 +116,14 @@ package struct ProviderToken: Sendable {
     current = Signed(
       authorization: Array("bearer ".utf8) + text, version: next,
       issuedAt: UnixTime(seconds: now.time.seconds), signedAt: now.instant, replacesRefused: isCondemned)
-    next.token &+= 1
+    next.number &+= 1
     failedAt = nil
     isCondemned = false
     isAccepted = false
   }
 
   /// APNs called the token of this version expired.
-  package mutating func reportedExpired(_ version: CredentialVersion, at now: Moment) -> ExpiryReport {
+  package mutating func reportedExpired(_ version: TokenVersion, at now: Moment) -> ExpiryReport {
     guard let current, current.version == version, !isCondemned else { return .ignored }
     if now.instant - current.signedAt >= rules.minimumInterval || wallAge(of: current, now) >= rules.usableAge {
       isCondemned = true
@@ -138,7 +136,7 @@ package struct ProviderToken: Sendable {
   }
 
   /// APNs answered a request with the token of this version with anything that shows that it took the token.
-  package mutating func reportedAccepted(_ version: CredentialVersion) {
+  package mutating func reportedAccepted(_ version: TokenVersion) {
     guard current?.version == version, !isAccepted else { return }
     isAccepted = true
     isCondemned = false
@@ -146,7 +144,7 @@ package struct ProviderToken: Sendable {
   }
 
   /// The token of that version, as long as it is one of the last two.
-  package func signed(_ version: CredentialVersion) -> Signed? {
+  package func signed(_ version: TokenVersion) -> Signed? {
     if let current, current.version == version { return current }
     if let previous, previous.version == version { return previous }
     return nil

@@ -1,12 +1,5 @@
 package import Wire
 
-/// A commit that is due: everything before `offset` is settled, and `metadata` names what is beyond it.
-package struct OffsetCommit: Equatable, Sendable {
-  package var partition: PartitionID
-  package var offset: Int64
-  package var metadata: String
-}
-
 /// Partitions that may be given back now, with what is to be committed for them first.
 package struct Release: Equatable, Sendable {
   package var partitions: [PartitionID]

@@ -47,21 +47,6 @@ package struct CommitResult: Sendable {
   package var isComplete: Bool { error == nil && entries.allSatisfy { $0.error == nil } }
 }
 
-/// What is to be committed for one partition.
-package struct OffsetCommit: Hashable, Sendable {
-  package var partition: PartitionID
-  /// The offset of the next record to read, that is one more than that of the last settled one.
-  package var offset: Int64
-  /// Text of our own that the broker keeps with the offset; brokers take 4,096 bytes by default.
-  package var metadata: String
-
-  package init(partition: PartitionID, offset: Int64, metadata: String = "") {
-    self.partition = partition
-    self.offset = offset
-    self.metadata = metadata
-  }
-}
-
 /// What a group has committed for one partition.
 package struct CommittedOffset: Hashable, Sendable {
   package var partition: PartitionID

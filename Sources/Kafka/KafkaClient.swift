@@ -1,7 +1,7 @@
 import CRdKafka
 
 /// A line of the library's log.
-package struct LogLine: Hashable, Sendable {
+package struct KafkaLogLine: Hashable, Sendable {
   /// syslog's number: 0 emergency, 3 error, 4 warning, 6 information, 7 debug.
   package var level: Int
   /// The library's own word for the matter, as `FAIL` or `REQTMOUT`.
@@ -10,11 +10,11 @@ package struct LogLine: Hashable, Sendable {
 }
 
 /// Takes log lines. It is called by whoever polls the client, on that thread, and must not call the client.
-package typealias LogSink = @Sendable (LogLine) -> Void
+package typealias LogSink = @Sendable (KafkaLogLine) -> Void
 
 /// Gives the bearer token for SASL OAUTHBEARER, as it is now. It is called when a client is made and again before each
 /// token ends, by whoever polls the client, and must not wait.
-package typealias TokenSource = @Sendable () throws -> String
+package typealias BearerTokenSource = @Sendable () throws -> String
 
 /// Owns one `rd_kafka_t` and the one queue that everything it has to say comes through.
 ///
@@ -25,7 +25,7 @@ final class KafkaClient {
   let handle: OpaquePointer
   let queue: OpaquePointer
   private let log: LogSink
-  private let tokenSource: TokenSource?
+  private let tokenSource: BearerTokenSource?
   private var isDestroyed = false
 
   /// - Parameters:
@@ -130,7 +130,7 @@ final class KafkaClient {
     var words: UnsafePointer<CChar>?
     var level: Int32 = 0
     guard unsafe rd_kafka_event_log(event, &facility, &words, &level) == 0 else { return }
-    log(LogLine(level: Int(level), facility: unsafe text(facility) ?? "", text: unsafe text(words) ?? ""))
+    log(KafkaLogLine(level: Int(level), facility: unsafe text(facility) ?? "", text: unsafe text(words) ?? ""))
   }
 }
 

@@ -15,7 +15,7 @@ package struct KafkaProperties: Sendable {
   package private(set) var entries: [Entry] = []
   package let brokers: String
   /// Where the bearer token for OAUTHBEARER comes from.
-  package var tokenSource: TokenSource?
+  package var tokenSource: BearerTokenSource?
 
   /// - Parameter brokers: host:port pairs, separated by commas (`bootstrap.servers`).
   /// - Throws: `KafkaError` of origin `configuration` when there is no broker in it.

@@ -64,7 +64,7 @@ struct OAuthToken: Equatable {
 extension KafkaClient {
   /// Hands the library a token, or says why there is none; then it asks again after ten seconds, and goes on with the
   /// one before as long as that one is good.
-  func refreshToken(from source: TokenSource?) {
+  func refreshToken(from source: BearerTokenSource?) {
     guard let source else { return }
     do {
       let now = UnixTime(seconds: Int64(time(nil)))

@@ -22,8 +22,9 @@ package final class Service: Sendable {
 
   /// How the service ended.
   package enum End: Sendable {
-    /// Everything that was asked for is done; so many notifications are left to the next owner of their partitions.
+    /// So many notifications had no answer in time, and are left to the next owner of their partitions.
     case drained(unfinished: Int)
+    /// Kafka's client cannot go on; a new process can.
     case failed(String)
   }
 
@@ -36,14 +37,14 @@ package final class Service: Sendable {
   private let lanes: [Lane]
   private let pipeline: Pipeline
   private let responder: HTTP1Responder
-  private let ending: Ending
+  private let end: EndPromise
   private let reloader: Reloader
 
   /// The pipeline's end, for whoever waits for it.
-  private final class Ending: Sendable {
-    private let state = Mutex<(end: PipelineEnd?, waiting: [CheckedContinuation<PipelineEnd, Never>])>((nil, []))
+  private final class EndPromise: Sendable {
+    private let state = Mutex<(end: End?, waiting: [CheckedContinuation<End, Never>])>((nil, []))
 
-    func happened(_ end: PipelineEnd) {
+    func happened(_ end: End) {
       let waiting = state.withLock { state in
         state.end = end
         let waiting = state.waiting
@@ -53,7 +54,7 @@ package final class Service: Sendable {
       for continuation in waiting { continuation.resume(returning: end) }
     }
 
-    var value: PipelineEnd {
+    var value: End {
       get async {
         await withCheckedContinuation { continuation in
           let end = state.withLock { state in
@@ -89,21 +90,21 @@ package final class Service: Sendable {
     let laneCount = settings.delivery.laneCount
     let image = ConfigurationImage(reading: settings)
     var loader = AppLoader(delivery: settings.delivery, laneCount: laneCount)
-    let runtimes = settings.apps.map { loader.load($0, image.contents) }
-    for fault in loader.faults {
+    let loaded = settings.apps.map { loader.load($0, image.contents) }
+    let runtimes = loaded.map { try? $0.get() }
+    let faults = loaded.compactMap(\.fault)
+    for fault in faults {
       log.error("app_unusable", "an app cannot be served", [.app(fault.app), .cause(CauseText(fault.text))])
     }
     guard runtimes.contains(where: { $0 != nil }) else {
       throw Failure(
         isConfiguration: true,
-        description: "no app can be used: " + loader.faults.map { "\($0.app): \($0.text)" }.joined(separator: "; "))
+        description: "no app can be used: " + faults.map { "\($0.app): \($0.text)" }.joined(separator: "; "))
     }
     let apps = AppTable(zip(settings.apps, runtimes).map { AppRules($0, $1) })
     health = HealthBoard()
     health.setApps(
-      settings.apps.map { app in
-        HealthState.App(name: app.name, fault: loader.faults.first { $0.app == app.name }?.text)
-      })
+      zip(settings.apps, loaded).map { app, result in HealthState.App(name: app.name, fault: result.fault?.text) })
 
     let inbox = OutcomeInbox()
     let lanes = try (0..<laneCount).map { index in
@@ -117,13 +118,13 @@ package final class Service: Sendable {
       for lane in lanes { lane.install(runtime, at: AppIndex(Int32(index))) }
     }
 
-    let ending = Ending()
-    self.ending = ending
+    let end = EndPromise()
+    self.end = end
     loop = try EventLoop.start(name: "delivery")
     endpointLoop = try EventLoop.start(name: "endpoint")
     pipeline = try Service.makePipeline(
       settings, loop: loop, lanes: lanes, inbox: inbox, apps: apps, log: log, registry: registry, health: health,
-      onEnd: { ending.happened($0) })
+      onEnd: { end.happened($0) })
     for loop in lanes.map(\.loop) + [loop] { health.watch(loop.name, lastTurn: { loop.lastTurn }) }
     responder = try EndpointShell(registry: registry, health: health, problems: log.problems)
       .listen(settings.http, on: endpointLoop)
@@ -142,7 +143,7 @@ package final class Service: Sendable {
 
   private static func makePipeline(
     _ settings: Settings, loop: EventLoop, lanes: [Lane], inbox: OutcomeInbox, apps: AppTable, log: Log,
-    registry: Registry, health: HealthBoard, onEnd: @escaping @Sendable (PipelineEnd) -> Void
+    registry: Registry, health: HealthBoard, onEnd: @escaping @Sendable (End) -> Void
   ) throws -> Pipeline {
     let kafka = settings.kafka
     let topics = kafka.topics.requests + [kafka.topics.deferred]
@@ -231,21 +232,17 @@ package final class Service: Sendable {
 
   /// Waits until the service has ended, after `drain` or by itself, and takes down what is left.
   package func ended() async -> End {
-    let end = await ending.value
+    let end = await self.end.value
     for lane in lanes { lane.stop() }
     loop.stop()
     responder.close()
     endpointLoop.stop()
     switch end {
-    case .drained(let unfinished):
-      log.info("stopped", "the service has stopped", [.count(unfinished)])
-      log.flush()
-      return .drained(unfinished: unfinished)
-    case .failed(let text):
-      log.error("failed", "the service cannot go on", [.cause(CauseText(text))])
-      log.flush()
-      return .failed(text)
+    case .drained(let unfinished): log.info("stopped", "the service has stopped", [.count(unfinished)])
+    case .failed(let text): log.error("failed", "the service cannot go on", [.cause(CauseText(text))])
     }
+    log.flush()
+    return end
   }
 }
 

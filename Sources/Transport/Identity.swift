@@ -24,11 +24,11 @@ package struct Identity: Sendable {
   package static func load(
     certificateFile: String, keyFile: String? = nil, password: String? = nil
   ) throws(TransportError) -> Identity {
-    let text = try FileContent.read(certificateFile)
+    let text = try CredentialFile.read(certificateFile)
     if keyFile == nil && PKCS12.isLikely(text) {
       return try PKCS12.identity(text, certificateFile, password: password)
     }
-    let keyText = try keyFile.map { path throws(TransportError) in try FileContent.read(path) }
+    let keyText = try keyFile.map { path throws(TransportError) in try CredentialFile.read(path) }
     return try Identity(
       certificatePEM: text, named: certificateFile, keyPEM: keyText ?? text, named: keyFile ?? certificateFile,
       password: password)

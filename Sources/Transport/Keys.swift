@@ -13,7 +13,7 @@ package final class SigningKey: Sendable {
   ///
   /// - Throws: a `file` or `credential` error that names the file; keys of another kind or curve are refused by name.
   package static func load(file: String, password: String? = nil) throws(TransportError) -> SigningKey {
-    try SigningKey(pem: try FileContent.read(file), named: file, password: password)
+    try SigningKey(pem: try CredentialFile.read(file), named: file, password: password)
   }
 
   /// The same from PEM text at hand; `name` stands for it in errors.

@@ -124,10 +124,10 @@ package final class TLSContext: @unchecked Sendable {
     case .system:
       try addSystemStore()
     case .file(let path):
-      try add(certificates: try PEM.certificates(try FileContent.read(path), path), of: path)
+      try add(certificates: try PEM.certificates(try CredentialFile.read(path), path), of: path)
     case .systemAndFile(let path):
       try addSystemStore()
-      try add(certificates: try PEM.certificates(try FileContent.read(path), path), of: path)
+      try add(certificates: try PEM.certificates(try CredentialFile.read(path), path), of: path)
     case .pem(let text):
       try add(certificates: try PEM.certificates(Array(text.utf8), "certificates"), of: "certificates")
     }

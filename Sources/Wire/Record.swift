@@ -68,3 +68,19 @@ package struct RecordBody: Sendable {
     self.storage = storage
   }
 }
+
+/// What is to be committed for one partition: everything before `offset` is settled.
+package struct OffsetCommit: Hashable, Sendable {
+  package var partition: PartitionID
+  /// That of the next record to read.
+  package var offset: Int64
+  /// Text of our own that the broker keeps with the offset; brokers take 4,096 bytes by default. It names what is settled
+  /// beyond the offset.
+  package var metadata: String
+
+  package init(partition: PartitionID, offset: Int64, metadata: String = "") {
+    self.partition = partition
+    self.offset = offset
+    self.metadata = metadata
+  }
+}

@@ -12,7 +12,7 @@ struct FollowError: Error, CustomStringConvertible {
 /// One thread owns it; making it blocks while it asks the brokers.
 final class TopicFollower {
   private let consumer: Consumer
-  private let wakeUp: WakeUp
+  private let wakeUp: ConsumerWait
   private let places: [PartitionID]
   /// What is older is passed over: timestamps need not be in the order of the offsets.
   private let since: UnixTime?
@@ -46,7 +46,7 @@ final class TopicFollower {
     places = (0..<Int32(clamping: count)).map { PartitionID(topic: 0, partition: $0) }
     consumer = try Consumer(
       properties: try kafka.consumer(), group: kafka.group, topics: [topic], membership: .manual, log: { _ in })
-    wakeUp = try WakeUp(for: consumer)
+    wakeUp = try ConsumerWait(for: consumer)
     lastRecord = ServiceClock.now().instant
     var starts: [StartingPoint] = []
     if case .time(let time) = start {

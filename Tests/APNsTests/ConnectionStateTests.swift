@@ -97,7 +97,7 @@ import Wire
 
   private func connection() -> ConnectionState {
     ConnectionState(
-      id: ConnectionID(0), authentication: .token, credentials: CredentialVersion(key: 1, token: 1), limits: limits,
+      id: ConnectionID(0), authentication: .token, token: TokenVersion(1), limits: limits,
       now: Instant(nanoseconds: 1_000_000_000))
   }
 

@@ -26,8 +26,8 @@ struct PoolDriver {
     limits: PoolLimits = PoolLimits(), authentication: Authentication = .token, seed: UInt64 = 1
   ) {
     pool = PoolState(
-      limits: limits, authentication: authentication, credentials: CredentialVersion(key: 1, token: 1),
-      random: SeededRandom(seed: seed))
+      limits: limits, authentication: authentication, random: SeededRandom(seed: seed))
+    pool.use(TokenVersion(1), now: now)
   }
 
   mutating func pass(_ duration: Duration) { now = now + duration }

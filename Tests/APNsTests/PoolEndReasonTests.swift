@@ -26,7 +26,7 @@ import Wire
     driver.take()
     driver.take()
     driver.timedOut(id)
-    driver.pool.use(CredentialVersion(key: 2, token: 1), now: driver.now)
+    driver.pool.use(TokenVersion(2), isRefused: true, now: driver.now)
     #expect(driver.pool.endReason(of: id) == .replaced)
     driver.run(for: .seconds(5))
     #expect(driver.actions.contains(.close(id)))
@@ -63,10 +63,10 @@ import Wire
     #expect(driver.pool.endReason(of: id) == .replaced)
   }
 
-  @Test func anotherKey() throws {
+  @Test func aRefusedToken() throws {
     var driver = PoolDriver(limits: limits())
     let id = try driver.open(limit: 10)[0]
-    driver.pool.use(CredentialVersion(key: 2, token: 1), now: driver.now)
+    driver.pool.use(TokenVersion(2), isRefused: true, now: driver.now)
     #expect(driver.pool.endReason(of: id) == .replaced)
   }
 

@@ -21,7 +21,7 @@ import Wire
     let other = try #require(ids.first { $0 != first })
     for _ in 0..<100 { #expect(driver.take() == other) }
     #expect(driver.take() == nil, "the other one has no stream left, and this one is full")
-    driver.pool.drained(first)
+    driver.pool.unblocked(first)
     #expect(driver.take() == first)
     #expect(driver.pool.streams == 101)
   }
@@ -38,7 +38,7 @@ import Wire
     #expect(driver.pool.streams == 0)
     driver.demand(50)
     #expect(driver.connecting == nil)
-    driver.pool.drained(ids[1])
+    driver.pool.unblocked(ids[1])
     #expect(driver.take() == ids[1])
   }
 

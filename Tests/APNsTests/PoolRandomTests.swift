@@ -29,7 +29,7 @@ import Wire
     case 17:
       if let id, random.chance(0.3) { driver.goAway(id) }
       if let user, random.chance(0.3) { driver.blocked(user) }
-      if let id, random.chance(0.5) { driver.pool.drained(id) }
+      if let id, random.chance(0.5) { driver.pool.unblocked(id) }
     case 18: if let id { driver.acknowledgePing(id) }
     case 19:
       if let id = driver.connecting {
@@ -47,9 +47,8 @@ import Wire
         driver.settle()
       }
     case 22:
-      let version = CredentialVersion(
-        key: driver.pool.credentials.key + (random.chance(0.05) ? 1 : 0), token: driver.pool.credentials.token + 1)
-      driver.pool.use(version, now: driver.now)
+      let version = TokenVersion(driver.pool.token.number + 1)
+      driver.pool.use(version, isRefused: random.chance(0.05), now: driver.now)
       driver.settle()
     default:
       let spans: [Duration] = [.milliseconds(1), .milliseconds(400), .seconds(3), .seconds(20), .seconds(400)]

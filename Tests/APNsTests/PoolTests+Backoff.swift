@@ -72,29 +72,16 @@ extension PoolTests {
 
   // MARK: Credentials
 
-  @Test func aNewKeyReplacesEveryConnection() throws {
-    var driver = PoolDriver(limits: limits(2))
-    let ids = try driver.open(limit: 100)
-    driver.take()
-    driver.demand(1)
-    driver.pool.use(CredentialVersion(key: 2, token: 1), now: driver.now)
-    driver.settle()
-    #expect(driver.actions.contains(.drain(ids[0])) && driver.actions.contains(.close(ids[1])))
-    let next = try #require(driver.connecting)
-    #expect(driver.pool.credentials(of: next) == CredentialVersion(key: 2, token: 1))
-    #expect(driver.pool.credentials(of: ids[0]) == CredentialVersion(key: 1, token: 1))
-  }
-
   @Test func aConnectionChangesItsTokenAtMostOnceInTwentyMinutes() throws {
     var driver = PoolDriver(limits: limits())
     let id = try driver.open(limit: 100)[0]
     var changes: [Instant] = []
-    var last = driver.pool.credentials(of: id)
+    var last = driver.pool.token(of: id)
     for minute in 1...90 {
-      driver.pool.use(CredentialVersion(key: 1, token: UInt32(minute)), now: driver.now)
+      driver.pool.use(TokenVersion(UInt32(minute)), now: driver.now)
       driver.take()
       driver.answered(id)
-      let version = driver.pool.credentials(of: id)
+      let version = driver.pool.token(of: id)
       if version != last { changes.append(driver.now) }
       last = version
       driver.pass(.seconds(60))

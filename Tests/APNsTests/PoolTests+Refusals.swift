@@ -81,13 +81,13 @@ extension PoolTests {
     let ids = try driver.open(limit: 100)
     driver.demand(3)
     #expect(driver.take() == ids[0])
-    driver.pool.use(CredentialVersion(key: 1, token: 2), now: driver.now)
+    driver.pool.use(TokenVersion(2), now: driver.now)
     driver.settle()
     #expect(driver.actions.isEmpty, "a token that is only old is no reason")
-    driver.pool.use(CredentialVersion(key: 1, token: 3), isRefused: true, now: driver.now)
+    driver.pool.use(TokenVersion(3), isRefused: true, now: driver.now)
     driver.settle()
     #expect(driver.actions.prefix(3) == [.drain(ids[0]), .close(ids[1]), .close(ids[2])])
     let next = try #require(driver.connecting)
-    #expect(driver.pool.credentials(of: next) == CredentialVersion(key: 1, token: 3))
+    #expect(driver.pool.token(of: next) == TokenVersion(3))
   }
 }

@@ -27,7 +27,7 @@ private struct Clocks {
   private static func signature(_ text: Span<UInt8>) -> [UInt8] { Array(repeating: 0xfb, count: 64) }
 
   private func token(_ clocks: Clocks) throws -> ProviderToken {
-    var token = ProviderToken(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: 7)
+    var token = ProviderToken(keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
     #expect(token.needsSigning(at: clocks.now))
     #expect(!token.isUsable(at: clocks.now))
     try token.sign(at: clocks.now, signer: Self.signature)
@@ -58,7 +58,7 @@ private struct Clocks {
   @Test func aTokenIsRefreshedAtFortyFiveMinutesAndUsableForFiftyNine() throws {
     var clocks = Clocks()
     let token = try token(clocks)
-    #expect(token.current?.version == CredentialVersion(key: 7, token: 1))
+    #expect(token.current?.version == TokenVersion(1))
     #expect(token.current?.authorization.starts(with: "bearer ey".utf8) == true)
     for minute in 0..<70 {
       #expect(token.needsSigning(at: clocks.now) == (minute >= 45), "minute \(minute)")
@@ -74,7 +74,7 @@ private struct Clocks {
     clocks.pass(minutes: 45)
     try token.sign(at: clocks.now, signer: Self.signature)
     let second = try #require(token.current)
-    #expect(second.version == CredentialVersion(key: 7, token: 2))
+    #expect(second.version == TokenVersion(2))
     #expect(second.issuedAt == UnixTime(seconds: clocks.time.seconds))
     #expect(token.signed(first.version)?.authorization == first.authorization)
     #expect(token.signed(second.version)?.authorization == second.authorization)
@@ -95,7 +95,7 @@ private struct Clocks {
     #expect(throws: ProviderToken.SigningError.badSignatureLength(70)) {
       try token.sign(at: clocks.now) { _ in Array(repeating: 1, count: 70) }
     }
-    #expect(token.current?.version.token == 1)
+    #expect(token.current?.version.number == 1)
   }
 
   // MARK: Clocks that jump
@@ -221,8 +221,8 @@ private struct Clocks {
     var token = try token(clocks)
     clocks.pass(minutes: 50)
     try token.sign(at: clocks.now, signer: Self.signature)
-    #expect(token.reportedExpired(CredentialVersion(key: 7, token: 1), at: clocks.now) == .ignored)
-    #expect(token.reportedExpired(CredentialVersion(key: 6, token: 2), at: clocks.now) == .ignored)
+    #expect(token.reportedExpired(TokenVersion(1), at: clocks.now) == .ignored)
+    #expect(token.reportedExpired(TokenVersion(3), at: clocks.now) == .ignored)
     #expect(!token.needsSigning(at: clocks.now))
   }
 }

@@ -49,7 +49,7 @@ final class LaneFixture: Sendable {
       })
     let key = try SigningKey.generate()
     Planted.note(pem: try key.privatePEM())
-    let source = TokenSource(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: key, version: 1)
+    let source = TokenSource(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: key)
     lane.install(
       AppRuntime(
         name: "shop", bundleID: "com.example.shop", endpoint: Endpoint(host: "localhost", port: server.port),

@@ -45,8 +45,8 @@ final class Wakeup {
 
 /// Collects log lines from any thread.
 final class LogBook: Sendable {
-  private let kept = Mutex<[LogLine]>([])
-  var lines: [LogLine] { kept.withLock { $0 } }
+  private let kept = Mutex<[KafkaLogLine]>([])
+  var lines: [KafkaLogLine] { kept.withLock { $0 } }
   var sink: LogSink { { line in self.kept.withLock { $0.append(line) } } }
 }
 

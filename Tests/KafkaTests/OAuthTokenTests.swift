@@ -44,7 +44,7 @@ struct OAuthTokenTests {
     } throws: { "\($0)".contains(mention) && (text.isEmpty || !"\($0)".contains(text)) }
   }
 
-  private static func properties(_ source: TokenSource?) throws -> KafkaProperties {
+  private static func properties(_ source: BearerTokenSource?) throws -> KafkaProperties {
     var properties = try KafkaProperties(brokers: "localhost:1")
     try properties.set("security.protocol", to: "SASL_PLAINTEXT")
     try properties.set("sasl.mechanism", to: "OAUTHBEARER")
@@ -60,7 +60,7 @@ struct OAuthTokenTests {
 
   @Test func aTokenIsAskedForAtOnceAndAgainBeforeItEnds() throws {
     let asked = Mutex(0)
-    let source: TokenSource = {
+    let source: BearerTokenSource = {
       asked.withLock { $0 += 1 }
       let soon = UnixTime(seconds: Int64(time(nil)) + 3)
       return Self.jwt(#"{"sub":"svc","exp":\#(soon.seconds)}"#)

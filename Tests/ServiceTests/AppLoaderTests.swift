@@ -38,10 +38,8 @@ struct AppLoaderTests {
     return ConfigurationImage(reading: settings).contents
   }
 
-  private func runtime(_ runtime: AppRuntime?) throws -> AppRuntime { try #require(runtime) }
-
-  private func source(_ runtime: AppRuntime?) throws -> TokenSource {
-    guard case .token(let source) = try #require(runtime).credentials else { throw ServiceError(description: "token") }
+  private func source(_ runtime: AppRuntime) throws -> TokenSource {
+    guard case .token(let source) = runtime.credentials else { throw ServiceError(description: "token") }
     return source
   }
 
@@ -51,42 +49,49 @@ struct AppLoaderTests {
     let file = try files.write("a.p8", key)
     let apps = [app("a", key: file), app("b", key: file), app("c", key: file, team: "OTHER12345")]
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    let sources = try apps.map { try source(loader.load($0, contents(apps))) }
+    let sources = try apps.map { try source(loader.load($0, contents(apps)).get()) }
     #expect(sources[0] === sources[1] && sources[0] !== sources[2])
 
     // The same key under another name, as after a swap.
     let copy = [app("a", key: try files.write("copy.p8", key))]
-    #expect(try source(loader.load(copy[0], contents(copy))) === sources[0])
+    #expect(try source(loader.load(copy[0], contents(copy)).get()) === sources[0])
   }
 
   @Test
-  func anotherKeyIsAnotherVersionAndTheOldOneIsKeptForATime() throws {
+  func anotherKeyHasItsOwnTokensAndTheOldOneIsKeptForATime() throws {
     let old = try SigningKey.generate().privatePEM()
     let apps = [app("a", key: try files.write("a.p8", old))]
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    let first = try runtime(loader.load(apps[0], contents(apps)))
+    let first = try loader.load(apps[0], contents(apps)).get()
     try files.write("a.p8", SigningKey.generate().privatePEM())
-    let second = try runtime(loader.load(apps[0], contents(apps)))
-    let moment = Moment(instant: Instant(nanoseconds: 1), time: UnixTime(seconds: 1_800_000_000))
-    let versions = try [first, second].map { try source($0).current(at: moment)?.version.key }
-    #expect(versions[0] != nil && versions[1] != nil && versions[0] != versions[1])
+    let second = try loader.load(apps[0], contents(apps)).get()
+    #expect(try source(first) !== source(second))
 
-    loader.forget(unusedBy: [second], now: moment.instant)
+    let now = Instant(nanoseconds: 1)
+    loader.forget(unusedBy: [second], now: now)
     try files.write("a.p8", old)
-    let third = try runtime(loader.load(apps[0], contents(apps)))
+    let third = try loader.load(apps[0], contents(apps)).get()
     #expect(try source(third) === source(first))
-    loader.forget(unusedBy: [second], now: moment.instant + .seconds(3601))
-    let fourth = try runtime(loader.load(apps[0], contents(apps)))
+    loader.forget(unusedBy: [second], now: now + .seconds(3601))
+    let fourth = try loader.load(apps[0], contents(apps)).get()
     #expect(try source(fourth) !== source(first))
   }
 
   @Test
   func aCopyLeavesTheLoaderAsItWas() throws {
-    let broken = [app("a", key: try files.write("a.p8", "nothing"))]
-    let loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let apps = [app("a", key: try files.write("a.p8", SigningKey.generate().privatePEM()))]
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
     var draft = loader
-    #expect(draft.load(broken[0], contents(broken)) == nil)
-    #expect(draft.faults.map(\.app) == ["a"] && loader.faults.isEmpty)
+    let drafted = try source(draft.load(apps[0], contents(apps)).get())
+    #expect(try source(loader.load(apps[0], contents(apps)).get()) !== drafted)
+  }
+
+  @Test
+  func anAppThatCannotBeUsedIsNamed() throws {
+    let apps = [app("a", key: try files.write("a.p8", "nothing"))]
+    var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
+    let fault = try #require(loader.load(apps[0], contents(apps)).fault)
+    #expect(fault.app == "a" && fault.text.contains("a.p8"))
   }
 
   @Test(arguments: [
@@ -161,8 +166,8 @@ struct PushCertificateUseTests {
   func aCertificateThatCoversItsAppIsUsed() throws {
     let app = try app(topic: "com.example")
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    let validUntil = loader.load(app, [:])?.validUntil
-    #expect(validUntil.map { ExpiryStage(of: $0, at: ServiceClock.now().time) } == .distant, "\(loader.faults)")
+    let validUntil = try loader.load(app, [:]).get().validUntil
+    #expect(validUntil.map { ExpiryStage(of: $0, at: ServiceClock.now().time) } == .distant)
     #expect(problems(app).isEmpty)
   }
 
@@ -170,7 +175,7 @@ struct PushCertificateUseTests {
   func whatItCoversIsKnownToTheRulesOfRequests() throws {
     let app = try app(topic: "com.example")
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    let runtime = loader.load(app, [:])
+    let runtime = try loader.load(app, [:]).get()
     #expect(AppRules(app, runtime).certificate == CertificateRules(topics: ["com.example"]))
     #expect(AppRules(app, nil).certificate == nil)
   }
@@ -179,12 +184,11 @@ struct PushCertificateUseTests {
   func oneThatDoesNotIsRefusedAtTheStartAndByTheCheck() throws {
     var app = try app(topic: "com.other")
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    #expect(loader.load(app, [:]) == nil)
-    #expect(loader.faults.first?.text.contains("com.other") == true)
+    #expect(loader.load(app, [:]).fault?.text.contains("com.other") == true)
     #expect(problems(app) == ["the certificate does not cover the app's bundle id"])
     app.bundleID = "com.other"
     app.environment = .sandbox
-    #expect(loader.load(app, [:]) == nil)
+    #expect(loader.load(app, [:]).fault != nil)
     #expect(problems(app) == ["the certificate is for another environment"])
   }
 }

@@ -25,7 +25,7 @@ final class SimulatedLaneApp {
   private var timer: Instant?
   private var isDead = false
   /// The provider token that the next request may carry, and whether APNs called the one before expired.
-  private var credentials = CredentialVersion(key: 0)
+  private var token = TokenVersion(1)
   private var replacesRefused = false
 
   init(world: World, server: AppleServer, limits: PoolLimits, report: @escaping (LaneOutcome) -> Void) {
@@ -35,7 +35,7 @@ final class SimulatedLaneApp {
     requestTimeout = limits.requestTimeout
     let authentication: Authentication = world.random.chance(0.7) ? .token : .certificate
     pool = PoolState(
-      limits: limits, authentication: authentication, credentials: credentials,
+      limits: limits, authentication: authentication,
       random: SeededRandom(seed: world.random.next()))
   }
 
@@ -82,7 +82,7 @@ final class SimulatedLaneApp {
 
   private func pump() {
     let now = world.now
-    if credentials != pool.credentials { pool.use(credentials, isRefused: replacesRefused, now: now) }
+    if token != pool.token { pool.use(token, isRefused: replacesRefused, now: now) }
     while !pending.isEmpty, let id = pool.take(now: now) {
       switch send(pending[0].submission, on: id) {
       case .sent: pending.removeFirst()
@@ -208,14 +208,14 @@ final class SimulatedLaneApp {
 
   /// The next token. The answers of one moment renew it once.
   private func renewToken(isRefused: Bool) {
-    guard pool.authentication == .token, credentials == pool.credentials else { return }
-    credentials.token += 1
+    guard pool.authentication == .token, token == pool.token else { return }
+    token.number += 1
     replacesRefused = isRefused
   }
 
   private func roomAgain(_ id: ConnectionID) {
     guard !isDead else { return }
-    pool.drained(id)
+    pool.unblocked(id)
     touch()
   }
 

@@ -140,7 +140,7 @@ import Wire
     let (status, output) = shell("cd \(directory.path) && \(Self.export) -legacy -passout pass:x -out old.p12")
     try #require(status == 0, "\(output)")
     let file = directory.path(of: "old.p12")
-    let bytes = try FileContent.read(file)
+    let bytes = try CredentialFile.read(file)
     let error = try #require(throws: TransportError.self) {
       try PKCS12.identity(bytes, file, password: "x", legacy: nil)
     }

@@ -67,7 +67,7 @@ import Wire
   @Test(arguments: ["crlf", "no final newline", "trailing blanks", "byte order mark", "text before", "SEC1"])
   func keysInManyShapesAreRead(_ shape: String) throws {
     let file = try makeP8()
-    let text = String(decoding: try FileContent.read(file), as: UTF8.self)
+    let text = String(decoding: try CredentialFile.read(file), as: UTF8.self)
     let lines = text.split(separator: "\n")
     let shaped: String
     switch shape {
@@ -78,7 +78,7 @@ import Wire
     case "text before": shaped = "my key\n\n" + text
     default:
       try openssl("ecparam -name prime256v1 -genkey -out sec1.pem")
-      shaped = String(decoding: try FileContent.read(directory.path(of: "sec1.pem")), as: UTF8.self)
+      shaped = String(decoding: try CredentialFile.read(directory.path(of: "sec1.pem")), as: UTF8.self)
       #expect(shaped.contains("EC PARAMETERS") && shaped.contains("EC PRIVATE KEY"))
     }
     let key = try SigningKey(pem: Array(shaped.utf8), named: "key")

@@ -85,8 +85,9 @@ package enum ConnectionCheck {
   private static func apns(_ settings: Settings, on loop: EventLoop, until end: Instant) async -> [Finding] {
     let contents = ConfigurationImage(reading: settings).contents
     var loader = AppLoader(delivery: settings.delivery, laneCount: 1)
-    let targets = targets(settings.apps.compactMap { loader.load($0, contents) })
-    let faults = loader.faults.map {
+    let loaded = settings.apps.map { loader.load($0, contents) }
+    let targets = targets(loaded.compactMap { try? $0.get() })
+    let faults = loaded.compactMap(\.fault).map {
       Finding(kind: .apns, name: "", apps: [$0.app], isGood: false, message: $0.text)
     }
     let limit = settings.delivery.connectTimeout

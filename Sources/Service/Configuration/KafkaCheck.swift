@@ -117,7 +117,7 @@ private final class ReadingProbe {
 
   /// Fetches from the ends of all partitions until each topic has answered, or the time is up.
   func fetchNothing(for time: Duration) throws(KafkaError) -> [String: Result<Void, KafkaError>] {
-    let wakeUp = try WakeUp(for: consumer)
+    let wakeUp = try ConsumerWait(for: consumer)
     try consumer.assign(places.map { StartingPoint(partition: $0, offset: StartingPoint.end) })
     var deadline = ServiceClock.now().instant + time
     var answers: [String: Result<Void, KafkaError>] = [:]

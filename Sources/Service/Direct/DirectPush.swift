@@ -221,10 +221,10 @@ extension AppRuntime {
   /// What an app's connections need, outside of a running service.
   static func direct(_ app: AppSettings, _ delivery: DeliverySettings) throws(DirectFault) -> AppRuntime {
     var loader = AppLoader(delivery: delivery, laneCount: 1)
-    guard let runtime = loader.load(app, [:]) else {
-      throw DirectFault(message: loader.faults.first?.text ?? "its credentials cannot be used")
+    switch loader.load(app, [:]) {
+    case .success(let runtime): return runtime
+    case .failure(let fault): throw DirectFault(message: fault.text)
     }
-    return runtime
   }
 
   /// The value of `authorization`, empty where a certificate takes its place; `nil` if no token could be signed.
@@ -235,9 +235,6 @@ extension AppRuntime {
 }
 
 extension Response {
-  /// Apple's word, also one that the table does not know.
-  var reasonText: String? { reason == .unknown ? unknownReason : reason?.text }
-
   /// The status and Apple's word.
   var words: String { "\(status)\(reasonText.map { " \($0)" } ?? "")" }
 }

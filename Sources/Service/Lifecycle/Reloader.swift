@@ -121,18 +121,17 @@ actor Reloader {
   ///
   /// - Returns: why the reload is refused; empty: it is not.
   private func load(_ next: ConfigurationImage, into draft: inout Draft) -> [AppLoader.Fault] {
-    draft.loader.clearFaults()
     let wanted = Set(draft.plan.added + draft.plan.changed)
     var refused: [AppLoader.Fault] = []
     for app in next.settings.apps where wanted.contains(app.name) || runtimes[app.name] == nil {
-      if let runtime = draft.loader.load(app, next.contents) {
+      switch draft.loader.load(app, next.contents) {
+      case .success(let runtime):
         draft.renewed.append((app.name, runtime))
         if !wanted.contains(app.name) {
           draft.plan.changed.append(app.name)
           draft.plan.adjusted.removeAll { $0 == app.name }
         }
-      } else if wanted.contains(app.name), let fault = draft.loader.faults.last {
-        refused.append(fault)
+      case .failure(let fault): if wanted.contains(app.name) { refused.append(fault) }
       }
     }
     return refused

@@ -14,7 +14,7 @@ struct AppLoader: Sendable {
   static let keyMemory: Duration = .seconds(3600)
 
   /// An app that cannot be used, and why.
-  struct Fault: Sendable {
+  struct Fault: Error {
     var app: String
     var text: String
   }
@@ -35,9 +35,6 @@ struct AppLoader: Sendable {
   private var sources: [KeyName: SharedKey] = [:]
   /// By the content of the file of authorities; `absent` stands for the system's.
   private var contexts: [FileContent: TLSContext] = [:]
-  /// Counts the keys and certificates that were loaded, so that each has a version of its own in this process.
-  private var lastVersion: UInt32 = 0
-  private(set) var faults: [Fault] = []
 
   init(delivery: DeliverySettings, laneCount: Int) {
     self.delivery = delivery
@@ -45,17 +42,13 @@ struct AppLoader: Sendable {
   }
 
   /// - Parameter contents: what stood in the app's files before this.
-  /// - Returns: `nil` for an app that cannot be used; `faults` says why.
-  mutating func load(_ app: AppSettings, _ contents: [String: FileContent]) -> AppRuntime? {
+  mutating func load(_ app: AppSettings, _ contents: [String: FileContent]) -> Result<AppRuntime, Fault> {
     do {
-      return try runtime(of: app, contents)
+      return .success(try runtime(of: app, contents))
     } catch {
-      faults.append(Fault(app: app.name, text: "\(error)"))
-      return nil
+      return .failure(Fault(app: app.name, text: "\(error)"))
     }
   }
-
-  mutating func clearFaults() { faults = [] }
 
   /// Lets go of what no app uses any more.
   mutating func forget(unusedBy runtimes: some Sequence<AppRuntime>, now: Instant) {
@@ -89,10 +82,9 @@ struct AppLoader: Sendable {
       if let fault = identity.pushScope.fault(for: app) {
         throw TransportError(.credential, certificate.file, fault.text)
       }
-      lastVersion += 1
       validUntil = identity.validUntil
       rules = CertificateRules(topics: identity.pushScope.topics)
-      credentials = .certificate(CredentialVersion(key: lastVersion))
+      credentials = .certificate
       tls = try TLSContext.client(trust: trust, identity: identity)
     } else {
       throw TransportError(.credential, app.name, "neither a token nor a certificate is configured")
@@ -111,8 +103,7 @@ struct AppLoader: Sendable {
     let name = KeyName(content: content, keyID: token.keyID, teamID: token.teamID)
     if case .file = content, let known = sources[name] { return known.source }
     let key = try SigningKey.load(file: token.keyFile)
-    lastVersion += 1
-    let source = TokenSource(keyID: token.keyID, teamID: token.teamID, key: key, version: lastVersion)
+    let source = TokenSource(keyID: token.keyID, teamID: token.teamID, key: key)
     sources[name] = SharedKey(source: source)
     return source
   }
@@ -151,4 +142,9 @@ struct AppLoader: Sendable {
     limits.requestTimeout = delivery.requestTimeout
     return limits
   }
+}
+
+extension Result where Failure == AppLoader.Fault {
+  /// Why the app cannot be used; `nil` if it can.
+  var fault: AppLoader.Fault? { if case .failure(let fault) = self { fault } else { nil } }
 }

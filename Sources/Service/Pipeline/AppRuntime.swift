@@ -44,8 +44,8 @@ final class AppRuntime: Sendable {
 /// How an app shows who it is.
 enum AppCredentials: Sendable {
   case token(TokenSource)
-  /// The certificate is part of the TLS context; its version counts reloads.
-  case certificate(CredentialVersion)
+  /// The certificate is part of the TLS context.
+  case certificate
 
   var authentication: Authentication {
     switch self {
@@ -65,9 +65,9 @@ final class TokenSource: Sendable {
   /// What the metrics show of its tokens.
   let gauge = TokenGauge()
 
-  init(keyID: String, teamID: String, key: SigningKey, version: UInt32) {
+  init(keyID: String, teamID: String, key: SigningKey) {
     self.key = key
-    self.state = Mutex(ProviderToken(keyID: keyID, teamID: teamID, key: version))
+    self.state = Mutex(ProviderToken(keyID: keyID, teamID: teamID))
   }
 
   /// The token to use now, signed if need be; `nil` if there is none that may be sent (signing failed).
@@ -84,15 +84,15 @@ final class TokenSource: Sendable {
   }
 
   /// The token of that version, while it is one of the last two.
-  func signed(_ version: CredentialVersion) -> ProviderToken.Signed? {
+  func signed(_ version: TokenVersion) -> ProviderToken.Signed? {
     state.withLock { $0.signed(version) }
   }
 
-  func reportedExpired(_ version: CredentialVersion, at now: Moment) -> ProviderToken.ExpiryReport {
+  func reportedExpired(_ version: TokenVersion, at now: Moment) -> ProviderToken.ExpiryReport {
     state.withLock { $0.reportedExpired(version, at: now) }
   }
 
-  func reportedAccepted(_ version: CredentialVersion) {
+  func reportedAccepted(_ version: TokenVersion) {
     state.withLock { $0.reportedAccepted(version) }
   }
 }

@@ -21,7 +21,8 @@ final class LaneApp {
   private var pending: [Pending] = []
   private var pendingHead = 0
   private var headers: HeaderCache
-  private var accepted: CredentialVersion?
+  /// The last token that APNs has shown to take.
+  private var accepted: TokenVersion?
   var isTouched = false
 
   private struct Pending {
@@ -35,13 +36,8 @@ final class LaneApp {
     self.runtime = runtime
     self.lane = lane
     headers = HeaderCache(runtime)
-    let version =
-      switch runtime.credentials {
-      case .token: CredentialVersion(key: 0)
-      case .certificate(let version): version
-      }
     pool = PoolState(
-      limits: runtime.limits, authentication: runtime.credentials.authentication, credentials: version,
+      limits: runtime.limits, authentication: runtime.credentials.authentication,
       random: SeededRandom(seed: UInt64.random(in: .min ... .max)))
   }
 
@@ -107,7 +103,7 @@ final class LaneApp {
 
   private func send(_ submission: Submission, on id: ConnectionID, now: Instant) -> Sending {
     guard let connection = connections.first(where: { $0.id == id }), let client = connection.client,
-      let version = pool.credentials(of: id), let shared = headers.list(for: submission.notification, version)
+      let version = pool.token(of: id), let shared = headers.list(for: submission.notification, version)
     else { return .unusable }
     // Taken, not copied: a second reference would have the buffer allocated anew for each request.
     var sink = HeaderWriter(list: exchange(&lane.ownHeaders, with: HeaderList()))
@@ -116,7 +112,7 @@ final class LaneApp {
     RequestHeaders.addOwn(submission.notification, sentNames: &connection.sentNames, to: &sink)
     lane.ownHeaders = sink.list
     let tag = lane.requests.insert(
-      LaneRequest(slot: submission.slot, seat: seat, connection: id, sentAt: now, credentials: version))
+      LaneRequest(slot: submission.slot, seat: seat, connection: id, sentAt: now, token: version))
     let body = Bytes(submission.notification.storage, submission.notification.payload)
     guard client.submit(shared: shared, own: lane.ownHeaders, body: body, tag: tag) else {
       _ = lane.requests.remove(tag)
@@ -212,7 +208,7 @@ final class LaneApp {
   private func refreshToken() -> Bool {
     guard case .token(let source) = runtime.credentials else { return true }
     guard let signed = source.current(at: lane.loop.moment) else { return false }
-    if signed.version != pool.credentials {
+    if signed.version != pool.token {
       pool.use(signed.version, isRefused: signed.replacesRefused, now: lane.loop.now)
     }
     return true
@@ -221,14 +217,14 @@ final class LaneApp {
   private func noteToken(_ request: LaneRequest, _ verdict: Verdict) {
     guard case .token(let source) = runtime.credentials else { return }
     if verdict == .refreshToken {
-      if source.reportedExpired(request.credentials, at: lane.loop.moment) == .clockSkew {
+      if source.reportedExpired(request.token, at: lane.loop.moment) == .clockSkew {
         lane.log.warning(
           "provider_token_refused", "APNs calls a fresh provider token expired: the clock of this machine may be wrong",
           [.app(runtime.name)])
       }
-    } else if verdict != .credentialFault, accepted != request.credentials {
-      accepted = request.credentials
-      source.reportedAccepted(request.credentials)
+    } else if verdict != .credentialFault, accepted != request.token {
+      accepted = request.token
+      source.reportedAccepted(request.token)
     }
   }
 
@@ -286,7 +282,7 @@ final class LaneApp {
 
   /// A connection's output has drained.
   func roomAgain(_ connection: LaneConnection) {
-    pool.drained(connection.id)
+    pool.unblocked(connection.id)
     lane.touch(self)
   }
 

@@ -109,13 +109,13 @@ extension ConnectionFailure {
 struct HeaderCache {
   private let runtime: AppRuntime
   /// One for each token version in use: the current one, and the one before on connections that may not change yet.
-  private var generations: [(version: CredentialVersion, authorization: [UInt8], lists: [HeaderList?])] = []
+  private var generations: [(version: TokenVersion, authorization: [UInt8], lists: [HeaderList?])] = []
   private static let mostGenerations = 2
 
   init(_ runtime: AppRuntime) { self.runtime = runtime }
 
   /// - Returns: `nil` when the token of that version is gone.
-  mutating func list(for notification: borrowing Notification, _ version: CredentialVersion) -> HeaderList? {
+  mutating func list(for notification: borrowing Notification, _ version: TokenVersion) -> HeaderList? {
     guard let place = generation(version) else { return nil }
     let slot = SharedHeaders.slot(for: notification)
     if let slot, let list = generations[place].lists[slot] { return list }
@@ -129,7 +129,7 @@ struct HeaderCache {
     return writer.list
   }
 
-  private mutating func generation(_ version: CredentialVersion) -> Int? {
+  private mutating func generation(_ version: TokenVersion) -> Int? {
     if let place = generations.firstIndex(where: { $0.version == version }) { return place }
     var authorization: [UInt8] = []
     if case .token(let source) = runtime.credentials {

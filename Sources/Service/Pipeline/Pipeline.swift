@@ -27,7 +27,7 @@ final class Pipeline: @unchecked Sendable {
   private var commits: CommitPlan
   private var observer: PipelineObserver
   private let outcomeInbox: OutcomeInbox
-  private let onEnd: @Sendable (PipelineEnd) -> Void
+  private let onEnd: @Sendable (Service.End) -> Void
   private var phase = DrainPhase.running
 
   private var wakeups: [Wakeup] = []
@@ -43,7 +43,7 @@ final class Pipeline: @unchecked Sendable {
   init(
     loop: EventLoop, lanes: [Lane], consumer: Consumer, publisher: consuming Publisher, machine: DeliveryMachine,
     commitInterval: Duration, outcomeInbox: OutcomeInbox, observer: PipelineObserver,
-    onEnd: @escaping @Sendable (PipelineEnd) -> Void
+    onEnd: @escaping @Sendable (Service.End) -> Void
   ) throws(TransportError) {
     self.loop = loop
     self.lanes = lanes
@@ -254,13 +254,11 @@ extension Pipeline {
   private var mayCommit: Bool { phase.mayCommit(isJoining: consumer.isJoining) }
 
   @discardableResult
-  private func send(_ offsets: [Delivery.OffsetCommit]) -> UInt64 {
+  private func send(_ offsets: [OffsetCommit]) -> UInt64 {
     let ticket = commits.begin(offsets.map(\.partition))
     guard !offsets.isEmpty else { return ticket }
     do {
-      try consumer.commit(
-        offsets.map { Kafka.OffsetCommit(partition: $0.partition, offset: $0.offset, metadata: $0.metadata) },
-        ticket: ticket)
+      try consumer.commit(offsets, ticket: ticket)
     } catch {
       for id in commits.answered(ticket) { machine.commitFailed(id) }
       observer.commitNotSent(error)
@@ -270,14 +268,6 @@ extension Pipeline {
 }
 
 // MARK: - The end
-
-/// How the pipeline ended.
-enum PipelineEnd: Sendable {
-  /// Drained; so many notifications had no answer in time and will be taken up again by the next owner.
-  case drained(unfinished: Int)
-  /// Kafka's client cannot go on; a new process can.
-  case failed(String)
-}
 
 extension Pipeline {
   /// Does the next step towards the end, when it is time for it.
@@ -305,7 +295,7 @@ extension Pipeline {
     }
   }
 
-  private func end(_ end: PipelineEnd) {
+  private func end(_ end: Service.End) {
     if case .ended = phase { return }
     phase = .ended
     if let timer { loop.cancel(timer.timer) }

@@ -9,15 +9,15 @@ struct LaneRequest {
   var seat: Int32
   var connection: ConnectionID
   var sentAt: Instant
-  /// The credentials that it was sent with.
-  var credentials: CredentialVersion
+  /// The provider token that it was sent with.
+  var token: TokenVersion
 
-  init(slot: PushSlot, seat: Int32, connection: ConnectionID, sentAt: Instant, credentials: CredentialVersion) {
+  init(slot: PushSlot, seat: Int32, connection: ConnectionID, sentAt: Instant, token: TokenVersion) {
     self.slot = slot
     self.seat = seat
     self.connection = connection
     self.sentAt = sentAt
-    self.credentials = credentials
+    self.token = token
   }
 
   fileprivate var generation: UInt32 = 0

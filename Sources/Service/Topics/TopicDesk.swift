@@ -106,7 +106,7 @@ package final class LastWords: Sendable {
   package init() {}
 
   /// A line of the library's log.
-  package func take(_ line: Kafka.LogLine) {
+  package func take(_ line: KafkaLogLine) {
     guard line.facility == "FAIL" else { return }
     // The text begins with the library's names for its thread and the broker.
     let text = line.text.split(separator: "]: ", maxSplits: 1).last.map(String.init) ?? line.text

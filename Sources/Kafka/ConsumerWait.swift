@@ -3,7 +3,7 @@ import Glibc
 /// Waits, on the thread that calls, until a consumer has something to poll: for commands that have no event loop.
 ///
 /// It takes the place of any other `Consumer.wake`. Poll until nothing is left before each `wait`.
-package final class WakeUp {
+package final class ConsumerWait {
   /// The library writes to the one, which makes the other readable.
   private let (readEnd, writeEnd): (Int32, Int32)
   private let consumer: Consumer

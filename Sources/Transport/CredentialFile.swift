@@ -1,7 +1,7 @@
 import Glibc
 
 /// Reads the small files that hold keys and certificates.
-enum FileContent {
+enum CredentialFile {
   /// No key or certificate file comes near this; a wrong path (a log, a device) does.
   private static let limit = 1024 * 1024
 
