@@ -35,6 +35,7 @@ extension DeliveryMachine {
       let request = KeyOrder.Request(
         offset: pushes[slot].subject.source.offset, epoch: pushes[slot].epoch, sequence: pushes[slot].sequence)
       if let until = keys.parkedBefore(request.offset, line, now: moment.time) {
+        if countAsParked(slot, at: moment) { return }
         becomeBusy(slot)
         parkOrEnd(slot, until: until, at: moment)
         return
@@ -46,19 +47,60 @@ extension DeliveryMachine {
       }
       pushes[slot].turn = .current
     }
-    if let notBefore = pushes[slot].notBefore, notBefore > moment.time {
-      pushes[slot].state = .waiting
-      let wait = notBefore.milliseconds - moment.time.milliseconds
-      waits.insert(slot, due: moment.instant + .milliseconds(wait))
-    } else {
-      dispatch(slot, isDue: isDue, at: moment)
-    }
+    if !awaitTime(slot, at: moment) { dispatch(slot, isDue: isDue, at: moment) }
+  }
+
+  /// Lets a push that came back before its time wait for it in memory.
+  ///
+  /// - Returns: whether it waits.
+  private mutating func awaitTime(_ slot: PushSlot, at moment: Moment) -> Bool {
+    guard let notBefore = pushes[slot].notBefore, notBefore > moment.time else { return false }
+    pushes[slot].state = .waiting
+    waits.insert(slot, due: moment.instant + .milliseconds(notBefore.milliseconds - moment.time.milliseconds))
+    return true
+  }
+
+  /// One that came back before its time, and before one that comes before it, waits in memory and counts as parked for
+  /// those behind it: parked again at once, it would be back at once, and so on until the other one is.
+  ///
+  /// - Returns: whether it does; not if its time has come.
+  private mutating func countAsParked(_ slot: PushSlot, at moment: Moment) -> Bool {
+    guard let notBefore = pushes[slot].notBefore, awaitTime(slot, at: moment) else { return false }
+    let source = pushes[slot].subject.source
+    keys.park(
+      pushes[slot].line, offset: source.offset, item: source.item, notBefore: notBefore, until: notBefore,
+      now: moment.time)
+    pushes[slot].turn = .parked
+    return true
   }
 
   /// The push has ended, or was put aside or let go.
   mutating func leaveLine(_ slot: PushSlot) {
-    if pushes[slot].turn == .current { keys.leave(pushes[slot].line) }
+    switch pushes[slot].turn {
+    case .none, .waiting: break
+    case .current: keys.leave(pushes[slot].line)
+    case .parked: comeBack(slot)
+    }
     pushes[slot].turn = .none
+  }
+
+  /// It counts as parked no longer.
+  private mutating func comeBack(_ slot: PushSlot) {
+    let source = pushes[slot].subject.source
+    keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: pushes[slot].wasDue)
+    pushes[slot].turn = .none
+  }
+
+  /// The time has come for which a push waited in memory.
+  mutating func waitIsOver(_ slot: PushSlot, at moment: Moment) {
+    switch pushes[slot].turn {
+    case .none, .current: dispatch(slot, isDue: true, at: moment)
+    // Those before it have not ended.
+    case .waiting: break
+    case .parked:
+      comeBack(slot)
+      sendInTurn(slot, isDue: true, at: moment)
+    }
   }
 
   /// A push was let go and will be read again, by this process or another one: until then, what comes behind it waits.

@@ -182,7 +182,7 @@ package struct DeliveryMachine: Sendable {
     while let slot = waits.popDue(now: moment.instant) {
       guard pushes.contains(slot) else { continue }
       switch pushes[slot].state {
-      case .waiting: if pushes[slot].turn != .waiting { dispatch(slot, isDue: true, at: moment) }
+      case .waiting: waitIsOver(slot, at: moment)
       case .publishing: repeatPublications(slot)
       case .free, .submitted: continue
       }

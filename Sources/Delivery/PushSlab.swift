@@ -20,6 +20,8 @@ struct Push: Sendable {
     case waiting
     /// It is of the request that goes out now.
     case current
+    /// It is back before its time and before one that comes before it: it still counts as parked.
+    case parked
   }
 
   var generation: UInt32 = 0

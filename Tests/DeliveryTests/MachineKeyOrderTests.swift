@@ -173,6 +173,72 @@ import Wire
     #expect(out(bench) == ["r2"])
   }
 
+  /// Two requests of one key, parked for a minute. The first may be in Kafka twice, so that its place is not known: that
+  /// the second one is back says nothing of it.
+  ///
+  /// - Returns: as they come back, the second one first.
+  private func parkedInDoubt(_ bench: inout MachineBench) -> [Record] {
+    bench.poll((0..<2).map { record($0, key: "a") })
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(60))))
+    let first = bench.published.removeFirst()
+    bench.acknowledge()
+    bench.machine.take(receipts: [Receipt(ticket: first.item.ticket, outcome: .undelivered("lost"))], at: bench.moment)
+    bench.pass(.seconds(1))
+    bench.acknowledge()
+    return back(bench)
+  }
+
+  /// Parked again at once, it would go round through Kafka as fast as Kafka can, until the one before it is back.
+  @Test func whatIsBackBeforeItsTimeAndBeforeThoseBeforeItWaitsInMemory() {
+    var bench = bench()
+    let parked = parkedInDoubt(&bench)
+    bench.poll([parked[0]])
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 2)
+    // It still counts as parked for what comes later.
+    bench.poll([record(2, key: "a")])
+    #expect(bench.submitted.isEmpty)
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 3)
+    bench.poll(Array(back(bench)[1...]))
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 3)
+    bench.pass(.seconds(61))
+    for id in ["r0", "r1", "r2"] {
+      #expect(out(bench) == [id])
+      bench.answer(ok)
+    }
+    bench.acknowledge()
+    #expect(bench.count(.results) == 3)
+    #expect(bench.machine.keys.rememberedCount == 0 && bench.machine.keys.lineCount == 0)
+  }
+
+  @Test func whatWaitsInMemoryIsParkedAgainWhenItsTimeHasComeAndNotThatOfTheOneBeforeIt() {
+    var bench = bench()
+    let parked = parkedInDoubt(&bench)
+    bench.poll([parked[0]])
+    bench.pass(.seconds(58))
+    bench.acknowledge()
+    #expect(bench.count(.deferred) == 2)
+    bench.pass(.seconds(2))
+    bench.acknowledge()
+    #expect(bench.submitted.isEmpty && bench.count(.deferred) == 3)
+  }
+
+  @Test func anAppThatGoesLeavesNothingParkedInMemory() {
+    var bench = bench()
+    let parked = parkedInDoubt(&bench)
+    bench.poll([parked[0]])
+    var apps = bench.machine.apps
+    apps.remove(AppIndex(0))
+    bench.machine.update(apps: apps, renewed: [], at: bench.moment)
+    bench.poll([])
+    bench.acknowledge()
+    #expect(bench.count(.results) == 1)
+    // Of the two, only the one that is not back is waited for.
+    #expect(bench.machine.keys.rememberedCount == 1)
+  }
+
   @Test func whatIsRevokedLeavesItsLine() {
     var bench = bench()
     bench.poll((0..<3).map { record($0, key: "a") })

@@ -18,12 +18,19 @@ extension Replica {
       if isFirst, publication.topic == .deferred, let expiration = oracle[record.item].expiration, expiration > 0 {
         world.check(world.time.seconds < expiration, "item \(record.item) is parked, and has expired")
       }
+      if isFirst, publication.topic == .deferred { checkTime(of: record.item, publication.slot) }
       tracked[publication.slot]?.awaited |= bit(publication.topic)
       if publication.topic == .results || publication.topic == .deadLetters { oracle[record.item].hasEnded = true }
       checkAttempts(record, publication.slot)
       backlog.append((record, publication.ticket))
     }
     produceBacklog()
+  }
+
+  /// What is parked anew before its time would go round through Kafka as fast as Kafka can.
+  private func checkTime(of item: Int, _ slot: PushSlot) {
+    guard let push = tracked[slot], !carriedTwice.contains(item), !readAgain.contains(item) else { return }
+    world.check(world.time >= push.carrier.notBefore, "\(name) parks item \(item) again before its time")
   }
 
   private func bit(_ topic: OutputTopic) -> UInt8 { 1 << topic.rawValue }
