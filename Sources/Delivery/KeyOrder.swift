@@ -66,13 +66,12 @@ struct KeyOrder: Sendable {
 
   var lineCount: Int { lines.count }
 
-  /// The line of a key: FNV-1a (Fowler, Noll, Vo) over the partition and the key. Never 0.
+  /// The line of a key: a hash of the partition and the key. Never 0.
   static func line(_ partition: PartitionID, key: Span<UInt8>) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    let place = UInt64(partition.topic) << 32 | UInt64(UInt32(bitPattern: partition.partition))
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { hash = (hash ^ (place >> shift & 0xff)) &* 0x0100_0000_01b3 }
-    for index in key.indices { hash = (hash ^ UInt64(key[index])) &* 0x0100_0000_01b3 }
-    return max(hash, 1)
+    var hash = FNV1a()
+    hash.add(UInt64(partition.topic) << 32 | UInt64(UInt32(bitPattern: partition.partition)))
+    hash.add(key)
+    return max(hash.value, 1)
   }
 
   // MARK: In line

@@ -26,11 +26,11 @@ struct TokenPauses: Sendable {
   var isEmpty: Bool { pauses.isEmpty }
   var count: Int { pauses.count }
 
-  /// FNV-1a (Fowler, Noll, Vo) over app and token; hexadecimal digits count alike in either case.
+  /// Of app and token; hexadecimal digits count alike in either case.
   static func key(_ app: AppIndex, _ token: Span<UInt8>) -> UInt64 {
-    var hash = 0xcbf2_9ce4_8422_2325 ^ UInt64(UInt32(bitPattern: app.value)) &* 0x9e37_79b9_7f4a_7c15
-    for index in token.indices { hash = (hash ^ UInt64(token[index] | 0x20)) &* 0x0100_0000_01b3 }
-    return hash
+    var hash = FNV1a(seed: UInt64(UInt32(bitPattern: app.value)) &* 0x9e37_79b9_7f4a_7c15)
+    hash.add(token, setting: 0x20)
+    return hash.value
   }
 
   /// APNs throttles the token.

@@ -179,11 +179,11 @@ package struct ScriptRunner: Sendable {
     return true
   }
 
-  /// Spreads the tokens evenly by their text and the seed (FNV-1a, mixed by the generator).
+  /// Spreads the tokens evenly by their text and the seed.
   private func belongs(_ token: Span<UInt8>, to share: Double) -> Bool {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ seed
-    for index in token.indices { hash = (hash ^ UInt64(token[index] | 0x20)) &* 0x100_0000_01b3 }
-    var generator = SeededRandom(seed: hash)
+    var hash = FNV1a(seed: seed)
+    hash.add(token, setting: 0x20)
+    var generator = SeededRandom(seed: hash.value)
     return generator.chance(share)
   }
 }

@@ -32,7 +32,7 @@ package final class EventLoop: @unchecked Sendable {
   private let lastTurnNanoseconds: Atomic<Int64>
   private let inbox = Mutex(Inbox())
   private let owner = Atomic<UInt>(0)
-  private var thread: pthread_t = 0
+  private var thread: NativeThread?
 
   private let poller: Int32
   private let waker: Int32
@@ -94,18 +94,7 @@ package final class EventLoop: @unchecked Sendable {
     if let number = loop.control(EPOLL_CTL_ADD, waker, EPOLLIN.rawValue | EPOLLET.rawValue, generation: 0) {
       throw TransportError(.system, name, "epoll_ctl", errno: number)
     }
-    let retained = unsafe Unmanaged.passRetained(loop)
-    let status = unsafe pthread_create(
-      &loop.thread, nil,
-      { context in
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().run()
-        return nil
-      }, retained.toOpaque())
-    guard status == 0 else {
-      unsafe retained.release()
-      throw TransportError(.system, name, "pthread_create", errno: status)
-    }
+    loop.thread = try NativeThread.start(name) { loop.run() }
     return loop
   }
 
@@ -140,7 +129,7 @@ package final class EventLoop: @unchecked Sendable {
     }
     guard first else { return }
     Syscalls.signal(waker)
-    pthread_join(thread, nil)
+    thread?.join()
   }
 
   /// An event descriptor on this loop: `signal` from any thread, or 8 bytes written to `fileDescriptor` by a C library,
@@ -225,7 +214,6 @@ package final class EventLoop: @unchecked Sendable {
 
   private func run() {
     owner.store(pthread_self(), ordering: .relaxed)
-    prepareThread()
     while true {
       let count = wait()
       current = Clock.moment
@@ -238,15 +226,6 @@ package final class EventLoop: @unchecked Sendable {
       if stopping && turnHandlers.isEmpty { break }
     }
     end()
-  }
-
-  private func prepareThread() {
-    _ = unsafe pthread_setname_np(pthread_self(), String(decoding: name.utf8.prefix(15), as: UTF8.self))
-    // Signals meant for the process are taken elsewhere; a loop must not be interrupted by their handlers.
-    var blocked = sigset_t()
-    unsafe sigemptyset(&blocked)
-    for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2] { unsafe sigaddset(&blocked, number) }
-    unsafe pthread_sigmask(SIG_BLOCK, &blocked, nil)
   }
 
   private func wait() -> Int {

@@ -47,9 +47,7 @@ enum Resolver {
     }
     guard first else { return }
     do {
-      try DetachedThread.run(name: "resolver") {
-        answer(question, system(host, port))
-      }
+      try NativeThread.start("resolver") { answer(question, system(host, port)) }.detach()
     } catch {
       answer(question, .failure(error))
     }
@@ -119,31 +117,5 @@ enum Resolver {
     guard !addresses.isEmpty else { return [] }
     let start = Int(UInt(bitPattern: offset) % UInt(addresses.count))
     return Array(addresses[start...] + addresses[..<start])
-  }
-}
-
-/// Runs one blocking call on a detached thread.
-enum DetachedThread {
-  private final class Work: Sendable {
-    let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-
-  static func run(name: String, _ body: @escaping @Sendable () -> Void) throws(TransportError) {
-    let work = unsafe Unmanaged.passRetained(Work(body))
-    var thread = pthread_t()
-    let status = unsafe pthread_create(
-      &thread, nil,
-      { context in
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body()
-        return nil
-      }, work.toOpaque())
-    guard status == 0 else {
-      unsafe work.release()
-      throw TransportError(.system, name, "pthread_create", errno: status)
-    }
-    pthread_detach(thread)
   }
 }

@@ -225,6 +225,26 @@ import Wire
     #expect(bench.submitted.isEmpty && bench.count(.deferred) == 3)
   }
 
+  @Test func whatWaitsInMemoryForItsTimeIsNotOvertakenWhenTheOneBeforeItHasEnded() {
+    var bench = bench()
+    bench.poll([record(0, key: "a")])
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(60))))
+    bench.acknowledge(.undelivered("lost"))
+    bench.pass(.seconds(59) + .milliseconds(500))
+    // Too late to be due together with the first one: a second from now.
+    bench.poll([record(1, key: "a")])
+    bench.acknowledge()
+    bench.poll(back(bench).reversed())
+    bench.pass(.milliseconds(600))
+    #expect(out(bench) == ["r0"])
+    bench.answer(ok)
+    bench.poll([record(2, key: "a")])
+    #expect(bench.submitted.isEmpty)
+    bench.acknowledge()
+    bench.pass(.milliseconds(500))
+    #expect(out(bench) == ["r1"])
+  }
+
   @Test func anAppThatGoesLeavesNothingParkedInMemory() {
     var bench = bench()
     let parked = parkedInDoubt(&bench)

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Synchronization
+internal import Transport
 
 /// What a signal asks of the service.
 package enum SignalRequest: Sendable, Equatable {
@@ -68,7 +69,9 @@ package enum Signals {
     }
     // A full pipe must not stop the handler: a signal more or less does not matter then.
     _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
-    guard SignalThread.start(reading: ends[0], handle) else { return false }
+    let readEnd = ends[0]
+    guard let thread = try? NativeThread.start("signals", { read(from: readEnd, handle) }) else { return false }
+    thread.detach()
     var action = sigaction()
     unsafe action.__sigaction_handler.sa_handler = { signal in Signals.note(signal) }
     action.sa_flags = SA_RESTART
@@ -78,6 +81,18 @@ package enum Signals {
     return true
   }
 
+  /// Waits for the numbers of signals, on a thread of its own.
+  private static func read(from readEnd: Int32, _ handle: @Sendable (SignalRequest) -> Void) {
+    var policy = SignalPolicy()
+    var byte: UInt8 = 0
+    while true {
+      let count = unsafe Glibc.read(readEnd, &byte, 1)
+      if count < 0 && errno == EINTR { continue }
+      guard count == 1 else { return }
+      if let request = policy.receive(Int32(byte)) { handle(request) }
+    }
+  }
+
   /// Runs inside the handler: only what is safe there (signal-safety(7)). `errno` is put back for whoever was
   /// interrupted.
   private static func note(_ signal: Int32) {
@@ -85,47 +100,5 @@ package enum Signals {
     var byte = UInt8(truncatingIfNeeded: signal)
     _ = unsafe write(writeEnd.load(ordering: .relaxed), &byte, 1)
     errno = before
-  }
-}
-
-/// The thread that reads signal numbers from the pipe.
-private final class SignalThread: Sendable {
-  private let readEnd: Int32
-  private let handle: @Sendable (SignalRequest) -> Void
-
-  private init(readEnd: Int32, handle: @escaping @Sendable (SignalRequest) -> Void) {
-    self.readEnd = readEnd
-    self.handle = handle
-  }
-
-  /// - Returns: whether the thread runs.
-  static func start(reading readEnd: Int32, _ handle: @escaping @Sendable (SignalRequest) -> Void) -> Bool {
-    let context = unsafe Unmanaged.passRetained(SignalThread(readEnd: readEnd, handle: handle))
-    var thread = pthread_t()
-    let code = unsafe pthread_create(
-      &thread, nil,
-      { context in
-        // The retain above is taken over here.
-        guard let context = unsafe context else { return nil }
-        unsafe Unmanaged<SignalThread>.fromOpaque(context).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    guard code == 0 else {
-      unsafe context.release()
-      return false
-    }
-    pthread_detach(thread)
-    return true
-  }
-
-  private func run() {
-    var policy = SignalPolicy()
-    var byte: UInt8 = 0
-    while true {
-      let count = unsafe read(readEnd, &byte, 1)
-      if count < 0 && errno == EINTR { continue }
-      guard count == 1 else { return }
-      if let request = policy.receive(Int32(byte)) { handle(request) }
-    }
   }
 }
