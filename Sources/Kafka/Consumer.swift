@@ -142,7 +142,8 @@ package final class Consumer {
   private func pollRecords(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
     guard limit > 0 else { return nil }
     if unsafe scratch.count < limit { unsafe scratch = Array(repeating: nil, count: limit) }
-    let count = mustReadOneByOne ? readOneByOne(limit) : readBatch(limit)
+    let readsOneByOne = Self.mustReadOneByOne(isCooperative: isCooperative, version: KafkaLibrary.versionNumber)
+    let count = readsOneByOne ? readOneByOne(limit) : readBatch(limit)
     isDrained = count < limit
     fetchWaker?.left(isDrained ? 0 : Int(unsafe rd_kafka_queue_length(records)))
     var news: ConsumerEvent?
@@ -157,7 +158,9 @@ package final class Consumer {
 
   /// Before 2.1, a batch loses what it had taken from the queue when the library's own thread pauses the partition
   /// meanwhile, as it does with all that a member keeps in a cooperative rebalance (librdkafka's pull request 4208).
-  private var mustReadOneByOne: Bool { isCooperative && KafkaLibrary.versionNumber < 0x0201_0000 }
+  ///
+  /// - Parameter version: the library's, as `rd_kafka_version` gives it.
+  static func mustReadOneByOne(isCooperative: Bool, version: Int32) -> Bool { isCooperative && version < 0x0201_0000 }
 
   private func readBatch(_ limit: Int) -> Int {
     unsafe scratch.withUnsafeMutableBufferPointer {

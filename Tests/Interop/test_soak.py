@@ -24,6 +24,6 @@ def test_sick_apps_cost_the_others_nothing_and_the_books_balance(tmp_path):
     assert {app for app in SICK if beside.statuses[app]["delivered"] == 0} >= {
         "refused", "blackhole", "untrusted", "forbidden", "throttled", "broken", "silent", "dead",
     }  # fmt: skip
-    # By chance, and a connection that falls silent early leaves little time for others in a few seconds.
-    assert beside.seen["goaways_sent"] + beside.seen["resets"] > 0
+    assert beside.seen["goaways_sent"] > 0
+    assert beside.seen["resets"] > 0
     assert beside.seen["silences"] > 0

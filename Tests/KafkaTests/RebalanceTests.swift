@@ -180,4 +180,13 @@ struct RebalanceTests {
     #expect(reader.errors.isEmpty)
     #expect(reader.revocations.isEmpty)
   }
+
+  /// The versions before 2.1.0 lose records of a batch in a cooperative rebalance.
+  @Test(arguments: [
+    (true, 0x0200_02ff, true), (true, 0x0200_ffff, true), (true, 0x0201_00ff, false), (true, 0x0206_00ff, false),
+    (false, 0x0200_02ff, false), (false, 0x0201_00ff, false),
+  ])
+  func recordsAreReadOneByOneWhereABatchCouldLoseSome(isCooperative: Bool, version: Int, isNeeded: Bool) {
+    #expect(Consumer.mustReadOneByOne(isCooperative: isCooperative, version: Int32(version)) == isNeeded)
+  }
 }
