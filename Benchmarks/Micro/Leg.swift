@@ -97,7 +97,7 @@ private final class LegSender: HTTP2ClientDelegate {
   }
 
   func clientSettings(_ client: HTTP2Client, maxConcurrentStreams: Int) { fill(client) }
-  func clientDrained(_ client: HTTP2Client) { fill(client) }
+  func clientHasRoom(_ client: HTTP2Client) { fill(client) }
 
   func clientResponse(_ client: HTTP2Client, tag: UInt64, _ response: HTTP2Response) {
     if response.status != 200 { refused += 1 }

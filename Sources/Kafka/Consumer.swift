@@ -39,13 +39,12 @@ package final class Consumer {
   /// Where a batch of messages is put; used again.
   private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
-  /// Whether the last poll with room left the queue of records empty. If not, poll again without waiting for a wake-up:
-  /// none may come.
-  package private(set) var isDrained = true
+  /// Whether the last poll with room may have left records, which no wake-up will announce: poll again.
+  package private(set) var hasRecords = false
   /// Where the last poll has seen partitions' logs end: every record before was delivered. Behind the last one there may
   /// be offsets that are no records (markers of transactions). Of members of a group alone.
   package private(set) var ends: [StartingPoint] = []
-  /// Whether events other than records may be left, which no wake-up will announce.
+  /// Whether the last poll may have left events other than records, which no wake-up will announce either.
   package private(set) var hasControlEvents = false
 
   /// Joins the group, or prepares to be assigned by hand. Returns at once; connecting goes on in the background.
@@ -144,8 +143,8 @@ package final class Consumer {
     if unsafe scratch.count < limit { unsafe scratch = Array(repeating: nil, count: limit) }
     let readsOneByOne = Self.mustReadOneByOne(isCooperative: isCooperative, version: KafkaLibrary.versionNumber)
     let count = readsOneByOne ? readOneByOne(limit) : readBatch(limit)
-    isDrained = count < limit
-    fetchWaker?.left(isDrained ? 0 : Int(unsafe rd_kafka_queue_length(records)))
+    hasRecords = count == limit
+    fetchWaker?.left(hasRecords ? Int(unsafe rd_kafka_queue_length(records)) : 0)
     var news: ConsumerEvent?
     for index in 0..<max(0, count) {
       guard let message = unsafe scratch[index] else { continue }

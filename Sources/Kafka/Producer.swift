@@ -3,8 +3,8 @@ package import Wire
 
 /// An idempotent producer that waits for all in-sync replicas, for one thread that must not block.
 ///
-/// `produce` copies the record onto the library's queue. What becomes of it comes through `drainReports`, which the
-/// library announces through an eventfd (`wake`). A record leaves the queue's bounds only when its report is drained.
+/// `produce` copies the record onto the library's queue. What becomes of it comes through `takeReports`, which the
+/// library announces through an eventfd (`wake`). A record leaves the queue's bounds only when its report is taken.
 ///
 /// Not thread-safe: one thread owns it.
 @safe
@@ -15,19 +15,19 @@ package final class Producer {
   /// Records that were queued and whose reports have not been handed out. The library's own count takes in log lines
   /// and other events too.
   package private(set) var outstanding = 0
-  /// A batch of reports that was not drained to its end.
+  /// A batch of reports that was not taken to its end.
   private var unfinished: Event?
   private var isClosed = false
 
-  /// Whether the last call of `drainReports` left the queue empty. If not, call again without waiting for a wake-up.
-  package private(set) var isDrained = true
+  /// Whether the last call of `takeReports` may have left reports, which no wake-up will announce: call again.
+  package private(set) var hasReports = false
 
   /// Returns at once; connecting goes on in the background.
   ///
   /// - Parameters:
   ///   - properties: of librdkafka's producer.
   ///   - isOneByOne: each record goes out in a batch of its own, so that it is judged alone.
-  ///   - log: called from `drainReports` and `flush`.
+  ///   - log: called from `takeReports` and `flush`.
   /// - Throws: `KafkaError`, usually of origin `configuration`.
   package init(properties: KafkaProperties, isOneByOne: Bool = false, log: @escaping LogSink) throws(KafkaError) {
     let configuration = try Configuration(properties, for: .producer)
@@ -40,8 +40,8 @@ package final class Producer {
 
   deinit { close() }
 
-  /// Has an eventfd written to when there is something to drain; see `KafkaClient.wake` for when exactly. Drain once
-  /// after this call.
+  /// Has an eventfd written to when there are reports; see `KafkaClient.wake` for when exactly. Take what is there
+  /// once after this call.
   package func wake(fileDescriptor: Int32) { client.wake(fileDescriptor: fileDescriptor) }
 
   /// Prepares to write to a topic. No request is made; an unknown topic shows in the delivery reports.
@@ -93,13 +93,13 @@ package final class Producer {
 
   /// Takes delivery reports, without blocking, until there are none left, `limit` are appended or an error of the client
   /// comes up, which is returned. Unless it is fatal the library goes on trying.
-  package func drainReports(into reports: inout [DeliveryReport], limit: Int) -> KafkaError? {
+  package func takeReports(into reports: inout [DeliveryReport], limit: Int) -> KafkaError? {
     var room = limit
-    isDrained = false
+    hasReports = true
     while room > 0 {
       if unfinished == nil {
         guard let event = client.nextEvent() else {
-          isDrained = true
+          hasReports = false
           return nil
         }
         let kind = event.kind
@@ -112,7 +112,7 @@ package final class Producer {
     return nil
   }
 
-  /// Waits until nothing is outstanding, draining as it goes: for the end of the process. Blocks for `timeout` at most.
+  /// Waits until nothing is outstanding, taking reports as it goes: for the end of the process. Blocks for `timeout` at most.
   ///
   /// - Returns: whether nothing is outstanding any more. Errors of the client do not end it.
   package func flush(into reports: inout [DeliveryReport], timeout: Duration) -> Bool {
@@ -120,13 +120,13 @@ package final class Producer {
     while outstanding > 0 {
       // With delivery reports as events the library's own flush only waits, and sends what lingers.
       unsafe rd_kafka_flush(client.handle, 1)
-      _ = drainReports(into: &reports, limit: .max)
+      _ = takeReports(into: &reports, limit: .max)
       if ContinuousClock.now >= deadline { return outstanding == 0 }
     }
     return true
   }
 
-  /// Gives up all outstanding records. Their reports come, as failed, through `drainReports`.
+  /// Gives up all outstanding records. Their reports come, as failed, through `takeReports`.
   package func purge() {
     unsafe rd_kafka_purge(
       client.handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)

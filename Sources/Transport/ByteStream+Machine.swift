@@ -43,9 +43,9 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
       if state == .open { delegate?.streamOpened(self) }
     }
     pump()
-    if owesDrained {
-      owesDrained = false
-      if state == .open { delegate?.streamDrained(self) }
+    if owesRoom {
+      owesRoom = false
+      if state == .open { delegate?.streamHasRoom(self) }
     }
     guard state == .closed, let delegate else { return }
     self.delegate = nil
@@ -209,7 +209,7 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
     let left = bufferedOutput
     if aboveLowWater && left <= Self.lowWaterMark {
       aboveLowWater = false
-      owesDrained = true
+      owesRoom = true
       scheduleTurn()
     }
     if left == 0 && state == .closing { endOutput() }

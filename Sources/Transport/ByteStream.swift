@@ -8,7 +8,7 @@ package protocol ByteStreamDelegate: AnyObject {
   /// Bytes came, decrypted; they hold only within the call. In chunks of up to 64 KiB.
   func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>)
   /// The output fell to the low-water mark or below after having been above it: there is room to produce more.
-  func streamDrained(_ stream: ByteStream)
+  func streamHasRoom(_ stream: ByteStream)
   /// The end; exactly once, and the last call. Nil is an orderly end by the peer or by us.
   func streamClosed(_ stream: ByteStream, _ error: TransportError?)
 }
@@ -33,9 +33,9 @@ package final class ByteStream: @unchecked Sendable {
     case closed
   }
 
-  /// Callers stop producing when `bufferedOutput` is above this, and go on after `streamDrained`.
+  /// Callers stop producing when `bufferedOutput` is above this, and go on after `streamHasRoom`.
   package static let highWaterMark = 256 * 1024
-  /// See `streamDrained`.
+  /// See `streamHasRoom`.
   package static let lowWaterMark = 64 * 1024
 
   package let loop: EventLoop
@@ -66,7 +66,7 @@ package final class ByteStream: @unchecked Sendable {
   var wantsWritable = false
   var aboveLowWater = false
   var owesOpened = false
-  var owesDrained = false
+  var owesRoom = false
   var turnScheduled = false
   private let tlsContext: TLSContext?
   private let sessions: TLSSessionCache?
@@ -240,6 +240,6 @@ private final class NoDelegate: ByteStreamDelegate, Sendable {
 
   func streamOpened(_ stream: ByteStream) {}
   func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>) {}
-  func streamDrained(_ stream: ByteStream) {}
+  func streamHasRoom(_ stream: ByteStream) {}
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) {}
 }

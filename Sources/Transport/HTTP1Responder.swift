@@ -129,7 +129,7 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
     answerRequests()
   }
 
-  func streamDrained(_ stream: ByteStream) {
+  func streamHasRoom(_ stream: ByteStream) {
     guard !isClosing else { return }
     stream.resumeReading()
     answerRequests()

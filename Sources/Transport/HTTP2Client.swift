@@ -17,14 +17,14 @@ package protocol HTTP2ClientDelegate: AnyObject {
   func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8])
   func clientPingAcknowledged(_ client: HTTP2Client)
   /// The output has fallen from its high-water mark: where `submit` failed for that, it may work again.
-  func clientDrained(_ client: HTTP2Client)
+  func clientHasRoom(_ client: HTTP2Client)
   /// The end: once, and last, after each tag got its word. `nil`: closed by us, drained, or ended by the peer after
   /// its GOAWAY.
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?)
 }
 
 extension HTTP2ClientDelegate {
-  package func clientDrained(_ client: HTTP2Client) {}
+  package func clientHasRoom(_ client: HTTP2Client) {}
 }
 
 /// One HTTP/2 connection to a server: requests in, responses out, many at a time.
@@ -183,8 +183,8 @@ package final class HTTP2Client: @unchecked Sendable {
     } catch {
       return fail(error)
     }
-    let isDrained = (state == .draining || receivedGoAway) && session.openStreams == 0 && !session.wantsToSend
-    if isDrained || session.isFinished { finish(nil) }
+    let isDone = (state == .draining || receivedGoAway) && session.openStreams == 0 && !session.wantsToSend
+    if isDone || session.isFinished { finish(nil) }
   }
 
   private func fail(_ error: HTTP2SessionError) {
@@ -242,9 +242,9 @@ extension HTTP2Client: ByteStreamDelegate {
     scheduleTurn()
   }
 
-  package func streamDrained(_ stream: ByteStream) {
+  package func streamHasRoom(_ stream: ByteStream) {
     flush()
-    if hasRoom { delegate?.clientDrained(self) }
+    if hasRoom { delegate?.clientHasRoom(self) }
   }
 
   package func streamClosed(_ stream: ByteStream, _ error: TransportError?) {

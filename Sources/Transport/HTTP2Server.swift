@@ -254,7 +254,7 @@ extension HTTP2ServerConnection: ByteStreamDelegate {
     scheduleTurn()
   }
 
-  package func streamDrained(_ stream: ByteStream) { scheduleTurn() }
+  package func streamHasRoom(_ stream: ByteStream) { scheduleTurn() }
 
   package func streamClosed(_ stream: ByteStream, _ error: TransportError?) {
     isClosing = true

@@ -85,7 +85,7 @@ struct DemoAuditor {
       _ = consumer.poll(into: &batch, limit: 4096)
       for record in batch { note(record, in: &books) }
       batch.removeAll(keepingCapacity: true)
-    } while !consumer.isDrained
+    } while consumer.hasRecords
   }
 
   private func note(_ record: Record, in books: inout DemoBooks) {

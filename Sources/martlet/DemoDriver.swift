@@ -66,7 +66,7 @@ final class DemoDriver: @unchecked Sendable {
         producedFor = now - began
       }
     }
-    let isStored = traffic.drain()
+    let isStored = traffic.takeReports()
     let before = books.answered
     auditor.read(into: &books)
     books.produced = traffic.produced - traffic.refused

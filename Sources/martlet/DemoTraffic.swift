@@ -32,7 +32,7 @@ struct DemoTraffic {
 
   /// Produces what is due after so much time.
   mutating func produce(after elapsed: Duration, answered: Int, now: UnixTime) throws {
-    drain()
+    takeReports()
     let due = Int(Double(rate) * Double(elapsed.nanoseconds) / 1e9)
     while produced < due, produced - answered < Self.mostUnanswered {
       let value = request(produced, now: now)
@@ -48,8 +48,8 @@ struct DemoTraffic {
 
   /// Takes Kafka's word on what was produced. True when all of it is stored.
   @discardableResult
-  mutating func drain() -> Bool {
-    _ = producer.drainReports(into: &reports, limit: .max)
+  mutating func takeReports() -> Bool {
+    _ = producer.takeReports(into: &reports, limit: .max)
     for report in reports { if case .failed = report.outcome { refused += 1 } }
     reports.removeAll(keepingCapacity: true)
     return producer.outstanding == 0

@@ -35,7 +35,7 @@ final class RequestPublisher {
           topic: topic, key: key.map { Bytes(storage, $0) }, value: Bytes(storage, value), ticket: UInt64(ticket))
         if case .queued = result { return nil }
         collect()
-        if producer.isDrained { _ = producer.flush(into: &reports, timeout: .milliseconds(1)) }
+        if !producer.hasReports { _ = producer.flush(into: &reports, timeout: .milliseconds(1)) }
       }
     } catch {
       return error
@@ -43,7 +43,7 @@ final class RequestPublisher {
   }
 
   /// Moves the reports that are there to where `receipts` finds them; never blocks.
-  func collect() { _ = producer.drainReports(into: &reports, limit: .max) }
+  func collect() { _ = producer.takeReports(into: &reports, limit: .max) }
 
   /// What is known since the last call.
   func receipts() -> [Receipt] {

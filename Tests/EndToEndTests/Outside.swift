@@ -68,6 +68,6 @@ final class HTTPGet: ByteStreamDelegate, @unchecked Sendable {
     for index in bytes.indices { copy.append(bytes[index]) }
     state.update { [copy] in $0.text += copy }
   }
-  func streamDrained(_ stream: ByteStream) {}
+  func streamHasRoom(_ stream: ByteStream) {}
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) { state.update { $0.isClosed = true } }
 }

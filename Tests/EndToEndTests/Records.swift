@@ -115,7 +115,7 @@ actor Books {
       _ = consumer.poll(into: &batch, limit: 1000)
       for record in batch { note(record) }
       batch.removeAll()
-    } while !consumer.isDrained || consumer.hasControlEvents
+    } while consumer.hasRecords || consumer.hasControlEvents
     return entries[topic] ?? []
   }
 

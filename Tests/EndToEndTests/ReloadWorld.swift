@@ -142,7 +142,7 @@ actor ReloadTraffic {
         produced[app, default: []].append(id)
       }
     }
-    _ = producer.drainReports(into: &reports, limit: .max)
+    _ = producer.takeReports(into: &reports, limit: .max)
     reports.removeAll()
   }
 
@@ -174,7 +174,7 @@ actor ReloadTraffic {
           Result(status: fields["status"] ?? "", reason: fields["reason"] ?? ""))
       }
       batch.removeAll()
-    } while !consumer.isDrained
+    } while consumer.hasRecords
   }
 
   /// The texts of an object that has no escapes in what is asked for here.

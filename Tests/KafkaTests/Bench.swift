@@ -5,7 +5,7 @@ import Wire
 @testable import Kafka
 
 /// What the library wakes us through: a non-blocking pipe here, so that the writes can be counted.
-final class Wakeup {
+final class WakePipe {
   private let readEnd: Int32
   /// Where the library writes to.
   let fileDescriptor: Int32
@@ -53,7 +53,7 @@ final class LogBook: Sendable {
 /// A consumer on its event loop: polls until a condition holds.
 final class Reader {
   let consumer: Consumer
-  let wakeup = Wakeup()
+  let wakeup = WakePipe()
   let log = LogBook()
   var records: [Record] = []
   var assigned: Set<PartitionID> = []
@@ -96,7 +96,7 @@ final class Reader {
       case .committed(let result): commits.append(result)
       case .error(let error): errors.append(error)
       }
-    } while !consumer.isDrained || consumer.hasControlEvents
+    } while consumer.hasRecords || consumer.hasControlEvents
   }
 
   func answer(_ event: ConsumerEvent) throws {
@@ -148,7 +148,7 @@ func runTogether(_ readers: [Reader], seconds: Int = 30, until condition: () thr
 /// A producer on its event loop.
 final class Writer {
   let producer: Producer
-  let wakeup = Wakeup()
+  let wakeup = WakePipe()
   let log = LogBook()
   var reports: [DeliveryReport] = []
   var errors: [KafkaError] = []
@@ -162,8 +162,8 @@ final class Writer {
 
   func turn(limit: Int = 1000) {
     repeat {
-      if let error = producer.drainReports(into: &reports, limit: limit) { errors.append(error) }
-    } while !producer.isDrained
+      if let error = producer.takeReports(into: &reports, limit: limit) { errors.append(error) }
+    } while producer.hasReports
   }
 
   func run(seconds: Int = 30, until condition: () -> Bool) -> Bool {

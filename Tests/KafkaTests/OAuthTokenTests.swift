@@ -69,7 +69,7 @@ struct OAuthTokenTests {
     #expect(asked.withLock { $0 } >= 1)
     var reports: [DeliveryReport] = []
     let isAsked = waitUntil {
-      _ = producer.drainReports(into: &reports, limit: 1)
+      _ = producer.takeReports(into: &reports, limit: 1)
       return asked.withLock { $0 } >= 3
     }
     #expect(isAsked)
@@ -81,7 +81,7 @@ struct OAuthTokenTests {
     var reports: [DeliveryReport] = []
     var errors: [KafkaError] = []
     _ = waitUntil {
-      if let error = producer.drainReports(into: &reports, limit: 1) { errors.append(error) }
+      if let error = producer.takeReports(into: &reports, limit: 1) { errors.append(error) }
       return errors.contains { $0.text.contains("/token") }
     }
     let error = try #require(errors.first { $0.text.contains("/token: no such file") })

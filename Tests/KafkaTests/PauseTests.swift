@@ -56,7 +56,7 @@ struct PauseTests {
     try reader.assign([partition(0)])
     while reader.records.count < 2_000 {
       _ = reader.consumer.poll(into: &reader.records, limit: 97)
-      if reader.consumer.isDrained, reader.records.count < 2_000 {
+      if !reader.consumer.hasRecords, reader.records.count < 2_000 {
         guard reader.wakeup.wait(milliseconds: 30_000) else { break }
         reader.wakeup.reset()
         continue

@@ -41,9 +41,9 @@ struct ProducerTests {
     var reports: [DeliveryReport] = []
     while reports.count < 100 {
       let before = reports.count
-      _ = writer.producer.drainReports(into: &reports, limit: 3)
+      _ = writer.producer.takeReports(into: &reports, limit: 3)
       #expect(reports.count - before <= 3)
-      if writer.producer.isDrained, reports.count < 100 {
+      if !writer.producer.hasReports, reports.count < 100 {
         guard writer.wakeup.wait(milliseconds: 30_000) else { break }
         writer.wakeup.reset()
       }
@@ -63,7 +63,7 @@ struct ProducerTests {
     var queued = 0
     while try produce(queued) == .queued { queued += 1 }
     #expect(queued == 10)
-    // The place is only free again when the report is drained.
+    // The place is only free again when the report is taken.
     #expect(try produce(queued) == .full)
     #expect(writer.run { writer.reports.count == 10 })
     #expect(try produce(10) == .queued)

@@ -15,7 +15,7 @@ struct WakeTests {
     return reader
   }
 
-  @Test func aRecordOnADrainedQueueIsAnnouncedEachTime() throws {
+  @Test func aRecordOnAnEmptyQueueIsAnnouncedEachTime() throws {
     let cluster = try MockCluster()
     let writer = try Writer(cluster.bootstrapServers)
     let reader = try idleReader(cluster, writer)
@@ -48,8 +48,8 @@ struct WakeTests {
     #expect(reader.records.map(\.offset) == Array(0..<51))
   }
 
-  /// Who stops before the queue is empty is owed nothing, and `isDrained` says so.
-  @Test func aPollThatStopsEarlyLeavesTheQueueUndrained() throws {
+  /// Who stops before the queue is empty is owed nothing, and `hasRecords` says so.
+  @Test func aPollThatStopsEarlySaysThatRecordsAreLeft() throws {
     let cluster = try MockCluster()
     let writer = try Writer(cluster.bootstrapServers)
     let reader = try idleReader(cluster, writer)
@@ -59,11 +59,11 @@ struct WakeTests {
     var batch: [Record] = []
     _ = reader.consumer.poll(into: &batch, limit: 1)
     #expect(batch.count == 1)
-    #expect(!reader.consumer.isDrained)
+    #expect(reader.consumer.hasRecords)
     _ = reader.consumer.poll(into: &batch, limit: 0)
-    #expect(!reader.consumer.isDrained)
+    #expect(reader.consumer.hasRecords)
     #expect(try reader.run { reader.records.count + batch.count == 11 })
-    #expect(reader.consumer.isDrained)
+    #expect(!reader.consumer.hasRecords)
   }
 
   @Test func theAnswerToACommitIsAnnounced() throws {

@@ -63,7 +63,7 @@ private final class ProxyLeg: ByteStreamDelegate, @unchecked Sendable {
     if head.suffix(4) == [0x0d, 0x0a, 0x0d, 0x0a] { answer() }
   }
 
-  func streamDrained(_ stream: ByteStream) {}
+  func streamHasRoom(_ stream: ByteStream) {}
 
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) { target?.close() }
 
@@ -102,7 +102,7 @@ private final class TargetLeg: ByteStreamDelegate {
 
   func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>) { client.write(bytes) }
 
-  func streamDrained(_ stream: ByteStream) {}
+  func streamHasRoom(_ stream: ByteStream) {}
 
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) { client.close() }
 }

@@ -35,7 +35,7 @@ enum Cover: CaseIterable, Sendable {
     #expect(log.bytes == data)
     #expect(log.opened == 1 && log.closed == 0)
     #expect(log.applicationProtocol == (cover == .tls ? "h2" : nil))
-    #expect(log.drained >= 1)
+    #expect(log.roomTold >= 1)
     listener.close()
   }
 
@@ -121,7 +121,7 @@ enum Cover: CaseIterable, Sendable {
         }
       }
     }
-    let recorder = Recorder(opened: { produce($0) }, drained: { produce($0) })
+    let recorder = Recorder(opened: { produce($0) }, hasRoom: { produce($0) })
     fixture.connect(to: listener.endpoint, tls: client, recorder)
     #expect(slow.wait { $0 != nil })
     // It stops: the kernel's buffers and ours are full.

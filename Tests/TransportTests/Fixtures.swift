@@ -15,7 +15,7 @@ final class Recorder: ByteStreamDelegate, @unchecked Sendable {
     var peerSubject: String?
     var bytes: [UInt8] = []
     var count = 0
-    var drained = 0
+    var roomTold = 0
     var closed = 0
     var error: TransportError?
     var callsAfterClose = 0
@@ -24,18 +24,18 @@ final class Recorder: ByteStreamDelegate, @unchecked Sendable {
   let log = Monitor(Log())
   private let onOpened: (ByteStream) -> Void
   private let onReceived: (ByteStream, Span<UInt8>) -> Void
-  private let onDrained: (ByteStream) -> Void
+  private let onRoom: (ByteStream) -> Void
   private let keepsBytes: Bool
 
   init(
     keepsBytes: Bool = true, opened: @escaping (ByteStream) -> Void = { _ in },
     received: @escaping (ByteStream, Span<UInt8>) -> Void = { _, _ in },
-    drained: @escaping (ByteStream) -> Void = { _ in }
+    hasRoom: @escaping (ByteStream) -> Void = { _ in }
   ) {
     self.keepsBytes = keepsBytes
     onOpened = opened
     onReceived = received
-    onDrained = drained
+    onRoom = hasRoom
   }
 
   func streamOpened(_ stream: ByteStream) {
@@ -60,9 +60,9 @@ final class Recorder: ByteStreamDelegate, @unchecked Sendable {
     onReceived(stream, bytes)
   }
 
-  func streamDrained(_ stream: ByteStream) {
-    log.update { $0.drained += 1 }
-    onDrained(stream)
+  func streamHasRoom(_ stream: ByteStream) {
+    log.update { $0.roomTold += 1 }
+    onRoom(stream)
   }
 
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) {

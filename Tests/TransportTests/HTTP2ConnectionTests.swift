@@ -300,7 +300,7 @@ import Wire
     init(says: String = "") { self.says = says }
     func streamOpened(_ stream: ByteStream) { stream.write(Array(says.utf8).span) }
     func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>) {}
-    func streamDrained(_ stream: ByteStream) {}
+    func streamHasRoom(_ stream: ByteStream) {}
     func streamClosed(_ stream: ByteStream, _ error: TransportError?) {}
   }
 }

@@ -128,7 +128,7 @@ import Wire
       stream.abort()
     }
     func streamReceived(_ stream: ByteStream, _ bytes: Span<UInt8>) {}
-    func streamDrained(_ stream: ByteStream) {}
+    func streamHasRoom(_ stream: ByteStream) {}
     func streamClosed(_ stream: ByteStream, _ error: TransportError?) { state.update { $0 = $0 ?? false } }
   }
 }

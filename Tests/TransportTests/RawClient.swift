@@ -38,7 +38,7 @@ final class RawClient: ByteStreamDelegate, @unchecked Sendable {
     for index in bytes.indices { copy.append(bytes[index]) }
     state.update { [copy] in $0.received += copy }
   }
-  func streamDrained(_ stream: ByteStream) {}
+  func streamHasRoom(_ stream: ByteStream) {}
   func streamClosed(_ stream: ByteStream, _ error: TransportError?) {
     state.update {
       $0.closed = true

@@ -225,7 +225,7 @@ extension DirectConnection: HTTP2ClientDelegate {
 
   func clientPingAcknowledged(_ client: HTTP2Client) {}
 
-  func clientDrained(_ client: HTTP2Client) { pump() }
+  func clientHasRoom(_ client: HTTP2Client) { pump() }
 
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?) {
     guard client === self.client else { return }

@@ -280,7 +280,7 @@ final class LaneApp {
       [.app(runtime.name), .cause(CauseText(HTTP2Code.name(code) + (reason.map { " \($0.text)" } ?? "")))])
   }
 
-  /// A connection's output has drained.
+  /// A connection's output has room again.
   func roomAgain(_ connection: LaneConnection) {
     pool.unblocked(connection.id)
     lane.touch(self)

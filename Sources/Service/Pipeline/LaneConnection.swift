@@ -49,7 +49,7 @@ final class LaneConnection: HTTP2ClientDelegate {
 
   func clientPingAcknowledged(_ client: HTTP2Client) { app.pingAcknowledged(self) }
 
-  func clientDrained(_ client: HTTP2Client) { app.roomAgain(self) }
+  func clientHasRoom(_ client: HTTP2Client) { app.roomAgain(self) }
 
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?) { app.closed(self, error) }
 

@@ -64,7 +64,7 @@ final class LastingProducer {
   }
 
   var outstanding: Int { producer?.outstanding ?? 0 }
-  var isDrained: Bool { producer?.isDrained ?? true }
+  var hasReports: Bool { producer?.hasReports ?? false }
 
   /// Queues a record, or says that there is no room just now.
   ///
@@ -86,9 +86,9 @@ final class LastingProducer {
   }
 
   /// Takes delivery reports, those of a failed producer too.
-  func drainReports(into reports: inout [DeliveryReport], limit: Int) -> KafkaError? {
+  func takeReports(into reports: inout [DeliveryReport], limit: Int) -> KafkaError? {
     let first = reports.count
-    let error = producer?.drainReports(into: &reports, limit: limit)
+    let error = producer?.takeReports(into: &reports, limit: limit)
     if failures > 0, reports[first...].contains(where: { if case .acknowledged = $0.outcome { true } else { false } }) {
       failures = 0
     }

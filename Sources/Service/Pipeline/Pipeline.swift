@@ -166,7 +166,7 @@ final class Pipeline: @unchecked Sendable {
   /// they are no longer empty.
   private func scheduleNext(_ moment: Moment) {
     if case .ended = phase { return }
-    let canPoll = !consumer.isDrained && !publisher.isBlocked && machine.recordRoom() > 0
+    let canPoll = consumer.hasRecords && !publisher.isBlocked && machine.recordRoom() > 0
     if canPoll || publisher.hasMore || consumer.hasControlEvents { again?.signal() }
     let next = min(
       machine.nextDeadline ?? .distantFuture, moment.instant + .milliseconds(100),

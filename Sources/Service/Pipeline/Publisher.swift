@@ -77,8 +77,8 @@ struct Publisher: ~Copyable {
   ///
   /// - Returns: the receipts; valid until the next call. `error` is one of the client itself.
   mutating func takeReceipts(limit: Int, now: Instant) -> (receipts: [Receipt], error: KafkaError?) {
-    var error = batched.drainReports(into: &reports, limit: limit)
-    if let other = oneByOne?.drainReports(into: &reports, limit: limit) { error = error ?? other }
+    var error = batched.takeReports(into: &reports, limit: limit)
+    if let other = oneByOne?.takeReports(into: &reports, limit: limit) { error = error ?? other }
     var taken: [Receipt] = []
     swap(&taken, &receipts)
     taken.reserveCapacity(taken.count + reports.count)
@@ -97,7 +97,7 @@ struct Publisher: ~Copyable {
   mutating func takeOutputChanges(now: Instant) -> [OutputHealth.Change] { outputs.takeChanges(now: now) }
 
   /// Whether reports are left that no wake-up will announce.
-  var hasMore: Bool { !batched.isDrained || !(oneByOne?.isDrained ?? true) || !receipts.isEmpty }
+  var hasMore: Bool { batched.hasReports || oneByOne?.hasReports ?? false || !receipts.isEmpty }
 
   private mutating func receipt(for report: DeliveryReport, _ now: Instant) -> Receipt {
     var receipt = Receipt(ticket: report.ticket, outcome: .acknowledged)
