@@ -42,9 +42,6 @@ package struct CommitResult: Sendable {
   /// `unknownMember` are everyday matters around a rebalance.
   package var error: KafkaError?
   package var entries: [Entry]
-
-  /// Whether every offset was committed.
-  package var isComplete: Bool { error == nil && entries.allSatisfy { $0.error == nil } }
 }
 
 /// What a group has committed for one partition.

@@ -16,22 +16,6 @@ extension Consumer {
         client.handle, list.list, client.queue, nil, UnsafeMutableRawPointer(bitPattern: UInt(ticket))))
   }
 
-  /// Commits offsets and waits for the answer; for the end of the process. It blocks for `timeout` at most, and does
-  /// not poll.
-  ///
-  /// - Throws: `timedOut` when no answer came in time; the offsets may be committed all the same.
-  package func commit(_ offsets: [OffsetCommit], timeout: Duration) throws(KafkaError) -> CommitResult {
-    guard !offsets.isEmpty else { return CommitResult(ticket: 0, error: nil, entries: []) }
-    let list = list(of: offsets)
-    let queue = unsafe rd_kafka_queue_new(client.handle)
-    defer { unsafe rd_kafka_queue_destroy(queue) }
-    try check(unsafe rd_kafka_commit_queue(client.handle, list.list, queue, nil, nil))
-    guard let answer = unsafe rd_kafka_queue_poll(queue, timeout.clampedMilliseconds) else {
-      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, subject: .group(group))
-    }
-    return commitResult(of: unsafe Event(answer))
-  }
-
   /// Asks the group's coordinator for committed offsets and their metadata. Blocks for `timeout` at most. It may be
   /// called while an `assign` event waits for its answer.
   ///
@@ -81,14 +65,6 @@ extension Consumer {
   /// log's start when retention has overtaken the offset. `nil` while the ends are not known.
   package func lag(of partition: PartitionID, from offset: Int64) -> Int64? {
     watermarks(of: partition).map { max(0, $0.high - max(offset, $0.low)) }
-  }
-
-  /// The offset after the last record that was delivered since the partition was assigned; `nil` if there was none.
-  package func position(of partition: PartitionID) -> Int64? {
-    let list = TopicPartitionList([partition], topics: topics.names)
-    guard unsafe rd_kafka_position(client.handle, list.list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
-    let offset = unsafe list.list.pointee.elems.pointee.offset
-    return offset >= 0 ? offset : nil
   }
 
   private func list(of offsets: [OffsetCommit]) -> TopicPartitionList {

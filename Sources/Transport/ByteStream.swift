@@ -159,7 +159,7 @@ package final class ByteStream: @unchecked Sendable {
   }
 
   /// Whether the TLS handshake resumed an earlier session.
-  package var isResumed: Bool {
+  var isResumed: Bool {
     precondition(loop.isCurrent)
     return tls?.isResumed ?? false
   }

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Testing
 import Wire
 
 @testable import Kafka
@@ -120,6 +121,15 @@ final class Reader {
     for event in waiting { try answer(event) }
   }
 
+  /// Commits, and polls until the answer is there.
+  func commit(_ offsets: [OffsetCommit]) throws -> CommitResult {
+    let ticket: UInt64 = 0xC0FFEE
+    commits.removeAll { $0.ticket == ticket }
+    try consumer.commit(offsets, ticket: ticket)
+    _ = try run { commits.contains { $0.ticket == ticket } }
+    return try #require(commits.last { $0.ticket == ticket })
+  }
+
   /// Polls until `condition` holds; false after `seconds`, which a busy machine never needs.
   func run(seconds: Int = 30, until condition: () throws -> Bool) throws -> Bool {
     try runTogether([self], seconds: seconds, until: condition)
@@ -143,6 +153,11 @@ func runTogether(_ readers: [Reader], seconds: Int = 30, until condition: () thr
     _ = readers[0].wakeup.wait(milliseconds: readers.count == 1 ? 100 : 10)
   }
   return try condition()
+}
+
+extension CommitResult {
+  /// Whether every offset was committed.
+  var isComplete: Bool { error == nil && entries.allSatisfy { $0.error == nil } }
 }
 
 /// A producer on its event loop.

@@ -38,29 +38,6 @@ struct OffsetsTests {
       ])
   }
 
-  @Test func aCommitCanBeWaitedFor() throws {
-    let cluster = try MockCluster()
-    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
-    let result = try reader.consumer.commit(
-      [OffsetCommit(partition: partition(1), offset: 5, metadata: "x")], timeout: .seconds(30))
-    #expect(result.isComplete)
-    let committed = try reader.consumer.committed([partition(1)], timeout: .seconds(30))
-    #expect(committed == [CommittedOffset(partition: partition(1), offset: 5, metadata: "x")])
-  }
-
-  @Test func aCommitThatNobodyAnswersTimesOut() throws {
-    let cluster = try MockCluster()
-    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
-    try cluster.setBroker(1, isUp: false)
-    #expect {
-      try reader.consumer.commit([OffsetCommit(partition: partition(1), offset: 5)], timeout: .milliseconds(20))
-    } throws: { ($0 as? KafkaError)?.code == .timedOut }
-    // Freeing it would wait until the commit is given up; with the broker back it is answered.
-    try cluster.setBroker(1, isUp: true)
-    #expect(
-      try reader.run { (try? reader.consumer.committed([partition(1)], timeout: .seconds(1)))?.first?.offset == 5 })
-  }
-
   /// The process can end while a commit is open and the brokers are away.
   @Test func anAbandonedConsumerHoldsNobodyUp() throws {
     let cluster = try MockCluster()
@@ -79,7 +56,6 @@ struct OffsetsTests {
     let cluster = try MockCluster()
     let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
     try reader.consumer.commit([], ticket: 1)
-    #expect(try reader.consumer.commit([], timeout: .seconds(1)).isComplete)
     #expect(try reader.consumer.committed([], timeout: .seconds(1)) == [])
   }
 
@@ -105,7 +81,7 @@ struct OffsetsTests {
     let writer = try Writer(cluster.bootstrapServers)
     #expect(try writer.fill("t", count: 10))
     let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
-    _ = try reader.consumer.commit([OffsetCommit(partition: partition(0), offset: 6)], timeout: .seconds(30))
+    #expect(try reader.commit([OffsetCommit(partition: partition(0), offset: 6)]).isComplete)
     try reader.assign([partition(0)], offset: nil)
     #expect(try reader.run { reader.records.count == 4 })
     #expect(reader.records.map(\.offset) == [6, 7, 8, 9])
@@ -133,7 +109,7 @@ struct OffsetsTests {
     #expect(!error.isFatal)
   }
 
-  @Test func lagAndPositionFollowTheRecords() throws {
+  @Test func endsAndLagFollowTheRecords() throws {
     let cluster = try MockCluster()
     let writer = try Writer(cluster.bootstrapServers)
     #expect(try writer.fill("t", count: 10))
@@ -141,9 +117,7 @@ struct OffsetsTests {
     #expect(reader.consumer.watermarks(of: partition(0)) == nil)
     #expect(reader.consumer.lag(of: partition(0), from: 0) == nil)
     try reader.assign([partition(0)])
-    #expect(reader.consumer.position(of: partition(0)) == nil)
     #expect(try reader.run { reader.records.count == 10 })
-    #expect(reader.consumer.position(of: partition(0)) == 10)
     #expect(reader.consumer.watermarks(of: partition(0)) == Watermarks(low: 0, high: 10))
     #expect(reader.consumer.lag(of: partition(0), from: 4) == 6)
     #expect(reader.consumer.lag(of: partition(0), from: 10) == 0)

@@ -78,8 +78,7 @@ struct RebalanceTests {
     }
     #expect(reader.records.count == 20)
     // A commit inside the revocation. Real brokers take it; the mock ones refuse it while a group gathers.
-    let result = try reader.consumer.commit(
-      all.map { OffsetCommit(partition: $0, offset: 5, metadata: "m") }, timeout: .seconds(30))
+    let result = try reader.commit(all.map { OffsetCommit(partition: $0, offset: 5, metadata: "m") })
     #expect(result.isComplete || result.error?.code == .rebalanceInProgress, "\(result)")
     return result.isComplete
   }
