@@ -39,7 +39,7 @@ package final class Consumer {
   /// Where a batch of messages is put; used again.
   private var scratch: [UnsafeMutablePointer<rd_kafka_message_t>?] = unsafe []
 
-  /// Whether the last poll with room may have left records, which no wake-up will announce: poll again.
+  /// Whether the last poll may have left records, which no wake-up will announce: poll again.
   package private(set) var hasRecords = false
   /// Where the last poll has seen partitions' logs end: every record before was delivered. Behind the last one there may
   /// be offsets that are no records (markers of transactions). Of members of a group alone.
@@ -139,7 +139,10 @@ package final class Consumer {
   }
 
   private func pollRecords(into batch: inout [Record], limit: Int) -> ConsumerEvent? {
-    guard limit > 0 else { return nil }
+    guard limit > 0 else {
+      hasRecords = unsafe rd_kafka_queue_length(records) > 0
+      return nil
+    }
     if unsafe scratch.count < limit { unsafe scratch = Array(repeating: nil, count: limit) }
     let readsOneByOne = Self.mustReadOneByOne(isCooperative: isCooperative, version: KafkaLibrary.versionNumber)
     let count = readsOneByOne ? readOneByOne(limit) : readBatch(limit)

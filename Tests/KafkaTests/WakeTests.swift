@@ -66,6 +66,25 @@ struct WakeTests {
     #expect(!reader.consumer.hasRecords)
   }
 
+  /// A wake-up that finds no room is used up; who has room later must know.
+  @Test func aPollWithoutRoomSaysThatRecordsAreLeft() throws {
+    let cluster = try MockCluster()
+    let writer = try Writer(cluster.bootstrapServers)
+    let reader = try idleReader(cluster, writer)
+    #expect(!reader.consumer.hasRecords)
+    #expect(try writer.fill("t", count: 1, from: 1))
+    var batch: [Record] = []
+    while !reader.consumer.hasRecords {
+      guard reader.wakeup.wait(milliseconds: 30_000) else {
+        Issue.record("no wake-up, and no word of the record")
+        return
+      }
+      reader.wakeup.reset()
+      _ = reader.consumer.poll(into: &batch, limit: 0)
+    }
+    #expect(batch.isEmpty)
+  }
+
   @Test func theAnswerToACommitIsAnnounced() throws {
     let cluster = try MockCluster()
     let writer = try Writer(cluster.bootstrapServers)
