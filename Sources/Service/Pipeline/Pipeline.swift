@@ -59,10 +59,13 @@ final class Pipeline: @unchecked Sendable {
     let answered = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
     again = try loop.makeWakeup { [weak self] in self?.scheduleTurn() }
     wakeups = [consumed, produced, answered]
-    consumer.wake(fileDescriptor: consumed.fileDescriptor)
-    self.publisher.wake(fileDescriptor: produced.fileDescriptor)
-    outcomeInbox.wake(answered)
-    again?.signal()
+    // On the loop: the first wake-up may begin a turn while others are still being set.
+    loop.execute { [self] in
+      self.consumer.wake(fileDescriptor: consumed.fileDescriptor)
+      self.publisher.wake(fileDescriptor: produced.fileDescriptor)
+      outcomeInbox.wake(answered)
+      scheduleTurn()
+    }
   }
 
   /// Stops the intake, finishes what is out within `timeout`, commits and leaves the group; from any thread.
