@@ -40,15 +40,13 @@ package final class HealthBoard: Sendable {
     }
   }
 
-  /// The same after a reload: the faults of apps that have not changed stay.
-  package func updateApps(_ apps: [HealthState.App], unchanged: Set<String>) {
+  /// The same after a reload: the faults of apps that have not changed stay, the others have none.
+  package func updateApps(_ names: [String], unchanged: Set<String>) {
     let earlier = state.withLock { $0.apps }
     let faults = Dictionary(earlier.map { ($0.name, $0.fault) }, uniquingKeysWith: { $1 })
     setApps(
-      apps.map { app in
-        var app = app
-        if unchanged.contains(app.name), let fault = faults[app.name] { app.fault = fault }
-        return app
+      names.map { name in
+        HealthState.App(name: name, fault: unchanged.contains(name) ? faults[name] ?? nil : nil)
       })
   }
 

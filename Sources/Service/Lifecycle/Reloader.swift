@@ -150,12 +150,12 @@ actor Reloader {
 
     for lane in parts.lanes { for (index, runtime) in renewed { lane.install(runtime, at: index) } }
     for lane in parts.lanes { await lane.caughtUp() }
+    let names = next.settings.apps.map(\.name)
     // Of the others the health board knows what is wrong with them.
-    let unchanged = Set(next.settings.apps.map(\.name)).subtracting(draft.renewed.map(\.name))
+    let unchanged = Set(names).subtracting(draft.renewed.map(\.name))
     await parts.pipeline.update(
       AppsUpdate(
-        table: draft.apps, renewed: renewed.map(\.0), removed: removed,
-        health: next.settings.apps.map { HealthState.App(name: $0.name, fault: nil) }, unchanged: unchanged))
+        table: draft.apps, renewed: renewed.map(\.0), removed: removed, names: names, unchanged: unchanged))
 
     apps = draft.apps
     for name in draft.plan.removed { runtimes[name] = nil }

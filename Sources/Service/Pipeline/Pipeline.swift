@@ -313,9 +313,9 @@ struct AppsUpdate: Sendable {
   /// Apps that the lanes have new credentials or another server for, new apps among them.
   var renewed: [AppIndex]
   var removed: [AppIndex]
-  /// The configured apps, and what is wrong with each.
-  var health: [HealthState.App]
-  /// Those of them about which nothing has changed, by name.
+  /// The names of the configured apps.
+  var names: [String]
+  /// Those of them about whose credentials nothing has changed.
   var unchanged: Set<String>
 }
 

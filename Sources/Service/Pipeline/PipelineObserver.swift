@@ -41,7 +41,7 @@ struct PipelineObserver {
   mutating func update(_ update: AppsUpdate) {
     apps = update.table
     registry.setApps(apps.names, configured: apps.active.count, caps: apps.caps(default: maxInFlightPerApp))
-    health.updateApps(update.health, unchanged: update.unchanged)
+    health.updateApps(update.names, unchanged: update.unchanged)
   }
 
   /// Takes the machine's events and counts.
