@@ -273,12 +273,14 @@ extension RetryPolicy {
 extension AppRules {
   /// - Parameter runtime: what was loaded of the app; `nil`: it cannot be used.
   init(_ settings: AppSettings, _ runtime: AppRuntime? = nil) {
+    var certificate: CertificateRules?
+    if case .certificate(_, let rules)? = runtime?.credentials { certificate = rules }
     self.init(
       name: settings.name, bundleID: settings.bundleID, environment: settings.environment,
       defaultExpiration: settings.defaultExpiration, maxInFlight: settings.maxInFlight,
       maxLanes: settings.maxConnections,
       pushTypes: Dictionary(settings.pushTypes.map { ($0.name, $0.topicSuffix) }, uniquingKeysWith: { $1 }),
-      certificate: runtime?.certificate)
+      certificate: certificate)
   }
 }
 

@@ -166,8 +166,10 @@ struct PushCertificateUseTests {
   func aCertificateThatCoversItsAppIsUsed() throws {
     let app = try app(topic: "com.example")
     var loader = AppLoader(delivery: DeliverySettings(), laneCount: 1)
-    let validUntil = try loader.load(app, [:]).get().validUntil
-    #expect(validUntil.map { ExpiryStage(of: $0, at: ServiceClock.now().time) } == .distant)
+    guard case .certificate(let validUntil, _) = try loader.load(app, [:]).get().credentials else {
+      throw ServiceError(description: "certificate")
+    }
+    #expect(ExpiryStage(of: validUntil, at: ServiceClock.now().time) == .distant)
     #expect(problems(app).isEmpty)
   }
 

@@ -185,9 +185,10 @@ actor Reloader {
   ) {
     let credentials = settings.apps.compactMap { app in
       runtimes[app.name].map { runtime in
-        var sample = CredentialSample(app: app.name, validUntil: runtime.validUntil)
-        if case .token(let source) = runtime.credentials { sample.token = source.gauge }
-        return sample
+        switch runtime.credentials {
+        case .token(let source): CredentialSample(app: app.name, token: source.gauge)
+        case .certificate(let validUntil, _): CredentialSample(app: app.name, validUntil: validUntil)
+        }
       }
     }
     parts.registry.setCredentials(credentials)

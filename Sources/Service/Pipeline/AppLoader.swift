@@ -69,8 +69,6 @@ struct AppLoader: Sendable {
     let trust: Trust = app.server?.caFile.map { .file($0) } ?? .system
     let credentials: AppCredentials
     let tls: TLSContext
-    var validUntil: UnixTime?
-    var rules: CertificateRules?
     if let token = app.token {
       credentials = .token(try source(of: token, contents[token.keyFile] ?? .unreadable))
       tls = try sharedContext(trust, app.server?.caFile.map { contents[$0] ?? .unreadable } ?? .absent)
@@ -82,9 +80,8 @@ struct AppLoader: Sendable {
       if let fault = identity.pushScope.fault(for: app) {
         throw TransportError(.credential, certificate.file, fault.text)
       }
-      validUntil = identity.validUntil
-      rules = CertificateRules(topics: identity.pushScope.topics)
-      credentials = .certificate
+      credentials = .certificate(
+        validUntil: identity.validUntil, rules: CertificateRules(topics: identity.pushScope.topics))
       tls = try TLSContext.client(trust: trust, identity: identity)
     } else {
       throw TransportError(.credential, app.name, "neither a token nor a certificate is configured")
@@ -93,8 +90,7 @@ struct AppLoader: Sendable {
     return AppRuntime(
       name: app.name, bundleID: app.bundleID,
       endpoint: Endpoint(host: server.host, port: server.port), proxy: try proxy(of: app),
-      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app), validUntil: validUntil,
-      certificate: rules)
+      authority: server.authority, tls: tls, credentials: credentials, limits: limits(of: app))
   }
 
   private mutating func source(

@@ -18,15 +18,10 @@ final class AppRuntime: Sendable {
   let sessions = TLSSessionCache()
   let credentials: AppCredentials
   let limits: PoolLimits
-  /// When the certificate expires; `nil` for an app that has none.
-  let validUntil: UnixTime?
-  /// What may be sent with the certificate; `nil` for an app that has none.
-  let certificate: CertificateRules?
 
   init(
     name: String, bundleID: String, endpoint: Endpoint, proxy: Proxy?, authority: String, tls: TLSContext,
-    credentials: AppCredentials, limits: PoolLimits, validUntil: UnixTime? = nil,
-    certificate: CertificateRules? = nil
+    credentials: AppCredentials, limits: PoolLimits
   ) {
     self.name = name
     self.bundleID = bundleID
@@ -36,16 +31,14 @@ final class AppRuntime: Sendable {
     self.tls = tls
     self.credentials = credentials
     self.limits = limits
-    self.validUntil = validUntil
-    self.certificate = certificate
   }
 }
 
 /// How an app shows who it is.
 enum AppCredentials: Sendable {
   case token(TokenSource)
-  /// The certificate is part of the TLS context.
-  case certificate
+  /// The certificate itself is part of the TLS context; here is when it expires, and what may be sent with it.
+  case certificate(validUntil: UnixTime, rules: CertificateRules)
 
   var authentication: Authentication {
     switch self {
