@@ -133,8 +133,9 @@ extension DeliveryMachine {
     return partitions[place].isCrowded && mayWait(slot)
   }
 
-  /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it. What waits for
-  /// its time from the deferred topic stays; that is bounded by itself.
+  /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it. What goes out
+  /// within a second is gone sooner than it could be parked, and what waits for its time from the deferred topic is
+  /// bounded by itself: both stay.
   mutating func thin(_ place: Int, at moment: Moment) {
     partitions[place].mustThin = false
     guard !isDraining, partitions[place].phase == .consuming else { return }
@@ -143,7 +144,8 @@ extension DeliveryMachine {
       guard case .waiting = push.state else { return false }
       return push.place == place && push.epoch == epoch && !push.isEarly
     }
-    for slot in waiting.sorted(by: { pushes[$0].sequence < pushes[$1].sequence }) {
+    let goesSoon = waits.slots(dueBy: moment.instant + .seconds(1))
+    for slot in waiting.filter({ !goesSoon.contains($0) }).sorted(by: { pushes[$0].sequence < pushes[$1].sequence }) {
       becomeBusy(slot)
       parkOrEnd(slot, at: moment)
     }

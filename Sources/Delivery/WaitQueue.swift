@@ -45,6 +45,11 @@ struct WaitQueue: Sendable {
     for entry in waiting { insert(entry.slot, due: isIncluded(entry.slot) ? min(entry.due, time) : entry.due) }
   }
 
+  /// What is due at `time` or before; looks at everything that waits.
+  func slots(dueBy time: Instant) -> Set<PushSlot> {
+    Set(heap.lazy.filter { $0.due <= time }.map(\.slot))
+  }
+
   private mutating func sink() {
     var parent = 0
     while let child = firstChild(of: parent), isBefore(child, parent) {

@@ -11,6 +11,8 @@ package struct FNV1a: Sendable {
 
   /// Its eight bytes, the least significant one first.
   package mutating func add(_ number: UInt64) {
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { value = (value ^ (number >> shift & 0xff)) &* 0x0100_0000_01b3 }
+    for shift in stride(from: UInt64(0), to: 64, by: 8) {
+      value = (value ^ (number >> shift & 0xff)) &* 0x0100_0000_01b3
+    }
   }
 }

@@ -81,6 +81,26 @@ import Wire
     #expect(parked.item.topic == .deferred)
   }
 
+  @Test func whereGapsAreManyWhatGoesOutWithinASecondStays() throws {
+    var limits = DeliveryMachine.Limits()
+    limits.metadataBytes = 60
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 400)
+    bench.answer(.notSent(.streamRefused))
+    var busy = Response(status: 503, reason: .serviceUnavailable)
+    busy.retryAfter = .seconds(10)
+    bench.answer(.answered(busy))
+    for place in stride(from: 397, to: 0, by: -20) { bench.answer(.answered(Response(status: 200)), at: place) }
+    bench.acknowledge()
+    _ = bench.machine.takeCommits()
+    let sent = bench.submitted.count
+    bench.pass(.zero)
+    #expect(bench.published.map(\.item.topic) == [.deferred])
+    bench.pass(.milliseconds(50))
+    #expect(bench.submitted.count == sent + 1)
+  }
+
   @Test func aTopicThatWasMadeAnewIsTakenUpAlsoBeyondTheCommitPoint() {
     var bench = MachineBench()
     bench.assign()
