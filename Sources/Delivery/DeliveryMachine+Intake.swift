@@ -48,13 +48,16 @@ extension DeliveryMachine {
       if let deferral = request.deferral, takeAsCopy(record, of: deferral, place) { return true }
       var way = Way.now
       if let deferral = request.deferral, deferral.notBefore > moment.time {
-        guard mayWaitHere(request.app, place, at: moment) else {
+        if mayWaitHere(request.app, place, at: moment) {
+          way = .early
+        } else if mayParkAnew(record, request, place, at: moment) {
+          way = .anew
+        } else {
           // Looked at again before it is due: there may be room for it then, and those behind it go on.
           let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
           hold(place, until: moment.instant + .milliseconds(min(wait, 5_000)))
           return false
         }
-        way = .early
       } else if inFlight(of: request.app) >= cap(of: request.app, at: moment) {
         guard mustPark(request.app, isBack: request.deferral != nil, at: moment) else {
           waitForRoom(place, request.app, isBack: request.deferral != nil, at: moment)
@@ -112,6 +115,8 @@ extension DeliveryMachine {
     case early
     /// Its app is at its cap, and is not waited for.
     case aside
+    /// It goes back to the deferred topic until it is due.
+    case anew
   }
 
   /// Makes a push of one item and sends it on its way.
@@ -143,6 +148,9 @@ extension DeliveryMachine {
       pushes[slot].isEarly = true
       partitions[place].early += 1
       sendInTurn(slot, at: moment)
+    } else if way == .anew, let deferral = request.deferral {
+      becomeBusy(slot)
+      park(slot, after: .milliseconds(deferral.notBefore.milliseconds - moment.time.milliseconds), at: moment)
     } else if way == .aside || cannotWait(request.app, place, at: moment) {
       becomeBusy(slot)
       parkOrEnd(slot, at: moment)

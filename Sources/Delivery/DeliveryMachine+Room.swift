@@ -65,6 +65,23 @@ extension DeliveryMachine {
       && inFlightBytes < limits.lowWaterBytes / 2 && inFlight(of: app) < cap(of: app, at: moment) / 2
   }
 
+  /// How many parked requests of a partition are parked anew in a second, at most, whatever the clocks say.
+  private static let mostAnewASecond = 256
+
+  /// Whether a parked request that is not due for long, and may not wait here, goes back to the end of its partition,
+  /// so that those behind it go on: when it has lain there for long enough. One of a key whose order counts stays.
+  mutating func mayParkAnew(_ record: Record, _ request: Request, _ place: Int, at moment: Moment) -> Bool {
+    let isOrdered = limits.isOrderedByKey && request.key != nil
+    guard !isOrdered, let deferral = request.deferral, let storedAt = record.timestamp,
+      moment.time.milliseconds - storedAt.milliseconds >= limits.parkAnewAfter.milliseconds,
+      deferral.notBefore.milliseconds - moment.time.milliseconds >= limits.parkAnewAfter.milliseconds
+    else { return false }
+    if moment.instant - partitions[place].anew.since >= .seconds(1) { partitions[place].anew = (moment.instant, 0) }
+    guard partitions[place].anew.count < Self.mostAnewASecond else { return false }
+    partitions[place].anew.count += 1
+    return true
+  }
+
   /// What an app may have in flight now: its own cap, and never more than is left for the others below the low-water
   /// mark (the "dynamic threshold" of shared buffers, Choudhury and Hahne 1998). So some room is left however many apps
   /// do not move, and the intake, once stopped, can start again. An app that does not move may take a quarter of that

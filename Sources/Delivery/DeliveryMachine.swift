@@ -33,6 +33,9 @@ package struct DeliveryMachine: Sendable {
     /// How many parked requests of a partition may wait in memory until they are due, so that those behind them in the
     /// partition can be read.
     package var maxEarly = 256
+    /// How long another one may have lain there before it is parked anew, at the end of its partition, for the same
+    /// time: those behind it wait that long for it and no longer.
+    package var parkAnewAfter: Duration = .seconds(60)
     /// At most one request of a record key is out at a time, and they go out in order.
     package var isOrderedByKey = false
     /// How many parked requests are remembered, so that later ones of their keys do not overtake them.

@@ -28,6 +28,8 @@ struct PartitionState: Sendable {
   var mustThin = false
   /// Parked requests that were taken up before they were due, and wait in memory.
   var early = 0
+  /// Those that were parked anew within the last second.
+  var anew: (since: Instant, count: Int) = (Instant(nanoseconds: 0), 0)
   /// What the consumer was last told.
   var isPaused = false
   /// Where the log ended when all before was polled. It may lie behind the last record: markers of transactions have

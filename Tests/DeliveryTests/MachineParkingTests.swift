@@ -172,6 +172,63 @@ import Wire
     #expect(bench.machine.inFlight == 0)
   }
 
+  /// Where an app has more that waits for long than may wait in memory.
+  @Test func whatWaitsForLongGoesBehindWhatCameAfterItOnceAMinute() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxEarly = 0
+    var bench = MachineBench(limits: limits)
+    let id = PartitionID(topic: MachineBench.deferred, partition: 0)
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll([
+      deferred(0, due: 1_790_000_900), deferred(1, due: 1_790_000_010), deferred(2, due: 1_790_000_121),
+      deferred(3, app: 1, due: 1_790_000_010),
+    ])
+    bench.pass(.seconds(59))
+    #expect(bench.submitted.isEmpty && bench.machine.isPaused(id))
+    bench.pass(.seconds(1))
+    // Those that are due go out. What is due in a minute anyway is waited for where it lies.
+    bench.pass(.seconds(5))
+    #expect(bench.submitted.count == 1 && bench.machine.isPaused(id))
+    bench.pass(.seconds(56))
+    #expect(bench.submitted.count == 3 && !bench.machine.isPaused(id))
+    let headers = bench.published.first?.item.extraHeaders ?? []
+    #expect(bench.published.map(\.item.topic) == [.deferred])
+    #expect(headers.first { $0.name == OwnHeader.notBefore }?.value == "1790000900001")
+    #expect(headers.first { $0.name == OwnHeader.attempts }?.value == "1")
+    #expect(headers.first { $0.name == OwnHeader.takenUpAt }?.value == "1790000000000")
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [4])
+    #expect(bench.machine.inFlight == 0 && bench.machine.inFlight(of: AppIndex(0)) == 0)
+  }
+
+  /// Clocks that disagree would have it go round and round.
+  @Test func onlySoManyAreParkedAnewInASecond() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxEarly = 0
+    var bench = MachineBench(limits: limits)
+    bench.assign(topic: MachineBench.deferred)
+    bench.pass(.seconds(100))
+    bench.poll((0..<600).map { deferred($0, due: 1_790_000_900) })
+    for count in [256, 512, 600, 600] {
+      #expect(bench.published.count == count)
+      bench.pass(.seconds(5))
+    }
+  }
+
+  @Test func whatHasAKeyWhoseOrderCountsStaysInItsPlace() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxEarly = 0
+    limits.isOrderedByKey = true
+    var bench = MachineBench(limits: limits)
+    bench.assign(topic: MachineBench.deferred)
+    bench.pass(.seconds(100))
+    bench.poll([deferred(0, due: 1_790_000_900), deferred(1, due: 1_790_000_900)])
+    #expect(bench.published.isEmpty)
+    bench.pass(.seconds(800))
+    #expect(bench.published.isEmpty && bench.submitted.count == 2)
+  }
+
   @Test func aParkedRequestOfATopicThatIsNoLongerReadKeepsItsSource() {
     var bench = MachineBench()
     bench.assign(topic: MachineBench.deferred)

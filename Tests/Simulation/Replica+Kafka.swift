@@ -74,7 +74,7 @@ extension Replica {
         if carriers[item] != nil { carriedTwice.insert(item) }
         carriers[item] = Carrier(
           partition: record.record.source, offset: record.record.offset, epoch: assigned.epoch,
-          attempts: record.attempts, notBefore: record.notBefore)
+          attempts: record.attempts, notBefore: record.notBefore, storedAt: record.record.timestamp)
         oracle.delivered(item, isRepeated: isRepeated)
       }
     }

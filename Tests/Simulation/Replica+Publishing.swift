@@ -27,10 +27,17 @@ extension Replica {
     produceBacklog()
   }
 
-  /// What is parked anew before its time would go round through Kafka as fast as Kafka can.
+  /// What is parked anew before its time would go round through Kafka as fast as Kafka can, unless it has lain there for
+  /// long enough.
   private func checkTime(of item: Int, _ slot: PushSlot) {
-    guard let push = tracked[slot], !carriedTwice.contains(item), !readAgain.contains(item) else { return }
-    world.check(world.time >= push.carrier.notBefore, "\(name) parks item \(item) again before its time")
+    // If it was not due, there is no need to wait for it where it lay; which of its copies it was cannot be told.
+    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+    guard let push = tracked[slot], !carriedTwice.contains(item), !readAgain.contains(item),
+      world.time < push.carrier.notBefore
+    else { return }
+    let age = push.carrier.storedAt.map { world.time.milliseconds - $0.milliseconds } ?? 0
+    world.check(
+      .milliseconds(age) >= settings.limits.parkAnewAfter, "\(name) parks item \(item) again before its time")
   }
 
   private func bit(_ topic: OutputTopic) -> UInt8 { 1 << topic.rawValue }

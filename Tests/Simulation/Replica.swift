@@ -20,6 +20,7 @@ final class Replica {
     var attempts: Int
     /// When it may be sent.
     var notBefore: UnixTime
+    var storedAt: UnixTime?
   }
 
   /// A push in the machine as the checks see it.

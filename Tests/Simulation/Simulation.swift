@@ -84,6 +84,7 @@ package struct Simulation {
     limits.metadataBytes =
       scenario.kind == .isolation ? pick([120, LedgerCodec.maximumBytes]) : pick([48, 80, LedgerCodec.maximumBytes])
     limits.maxEarly = scenario.kind == .isolation ? 256 : pick([0, 2, 256])
+    limits.parkAnewAfter = pick([.seconds(3), .seconds(15), .seconds(60)])
     limits.isOrderedByKey = scenario.isOrderedByKey
     if !scenario.isOrderStrict { limits.maxRemembered = pick([10, 100_000]) }
     var policy = RetryPolicy()
