@@ -228,6 +228,9 @@ package final class Consumer {
     } else {
       try check(unsafe rd_kafka_assign(client.handle, list.list))
     }
+    // An end of the same partition's last assignment that the library was still busy with has undone it; now that is
+    // over, and what was fetched meanwhile comes along.
+    divert(partitions)
   }
 
   /// Answers a `revoke` event, lost or not. Until then the group waits.

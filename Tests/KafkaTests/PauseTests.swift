@@ -27,6 +27,22 @@ struct PauseTests {
     }
   }
 
+  /// While the library is still busy with the end of the last assignment.
+  @Test func aPartitionIsReadHoweverSoonItIsAssignedAgain() throws {
+    let cluster = try MockCluster()
+    let writer = try Writer(cluster.bootstrapServers)
+    #expect(try writer.fill("t", count: 5))
+    let reader = try Reader(cluster, group: "g", topics: ["t"], membership: .manual)
+    try reader.assign([partition(0)])
+    for round in 1...100 {
+      try #require(try reader.run { reader.records.count == 5 }, "round \(round)")
+      reader.records = []
+      if round.isMultiple(of: 2) { try reader.consumer.pause([partition(0)]) }
+      try reader.consumer.unassign([partition(0)])
+      try reader.assign([partition(0)])
+    }
+  }
+
   @Test func aPauseEndsWithTheAssignment() throws {
     let cluster = try MockCluster()
     let writer = try Writer(cluster.bootstrapServers)
