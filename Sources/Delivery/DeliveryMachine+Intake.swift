@@ -55,7 +55,8 @@ extension DeliveryMachine {
         } else {
           // Looked at again before it is due: there may be room for it then, and those behind it go on.
           let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
-          hold(place, until: moment.instant + .milliseconds(min(wait, 5_000)))
+          let longest: Int64 = partitions[place].anew.count == Self.mostAnewASecond ? 1_000 : 5_000
+          hold(place, until: moment.instant + .milliseconds(min(wait, longest)))
           return false
         }
       } else if inFlight(of: request.app) >= cap(of: request.app, at: moment) {

@@ -66,7 +66,7 @@ extension DeliveryMachine {
   }
 
   /// How many parked requests of a partition are parked anew in a second, at most, whatever the clocks say.
-  private static let mostAnewASecond = 256
+  static let mostAnewASecond = 256
 
   /// Whether a parked request that is not due for long, and may not wait here, goes back to the end of its partition,
   /// so that those behind it go on: when it has lain there for long enough. One of a key whose order counts stays.

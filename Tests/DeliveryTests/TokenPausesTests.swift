@@ -51,6 +51,15 @@ import Wire
     #expect(bench.machine.tokenPauses.isEmpty)
   }
 
+  @Test func afterThePauseOneGoesAtOnceAndTheNextASecondLater() {
+    var pauses = TokenPauses()
+    pauses.pause(1, until: start + .seconds(10), now: start)
+    let later = start + .seconds(30)
+    #expect(pauses.wait(1, isDue: false, now: later) == nil)
+    #expect(pauses.wait(1, isDue: false, now: later) == later + .seconds(1))
+    #expect(pauses.wait(1, isDue: false, now: later) == later + .seconds(2))
+  }
+
   @Test func anAnswerOfAnotherKindEndsThePause() {
     var bench = MachineBench()
     bench.assign()
