@@ -6,6 +6,11 @@ extension DeliveryMachine {
   /// Takes polled records up, in the order in which they were polled.
   package mutating func take(_ records: [Record], at moment: Moment) {
     tally.consumed += records.count
+    // What was held has been let go: whatever lies behind it must not be taken up.
+    if isDraining {
+      tally.stray += records.count
+      return
+    }
     if startupEnds == nil, !records.isEmpty { startupEnds = moment.instant + limits.startup }
     var place = -1
     for record in records {
@@ -162,14 +167,15 @@ extension DeliveryMachine {
 
   /// A request that cannot wait here waits on the deferred topic, and comes back as often as it must; but not for ever.
   ///
-  /// - Parameter until: when that of its key which is parked before it is due.
+  /// - Parameter until: when it is due, or that of its key which is parked before it. One that is overdue tells nothing.
   mutating func parkOrEnd(_ slot: PushSlot, until: UnixTime? = nil, at moment: Moment) {
     if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       finish(slot, .expired, at: moment)
     } else if retryPolicy.isGivenUp(takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time, now: moment.time) {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
-      let delay = until.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
+      let ahead = until.flatMap { $0 > moment.time ? $0 : nil }
+      let delay = ahead.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
       park(slot, after: max(delay ?? roomIn(slot, at: moment), .seconds(1)), behind: until, at: moment)
     }
   }
@@ -188,6 +194,7 @@ extension DeliveryMachine {
   /// - Parameter isDue: it waited for its time, which has come.
   mutating func dispatch(_ slot: PushSlot, isDue: Bool = false, at moment: Moment) {
     guard let app = pushes[slot].subject.app else { return }
+    endEarly(slot)
     if RetryPolicy.isExpired(pushes[slot].subject.notification.expiration, now: moment.time) {
       becomeBusy(slot)
       finish(slot, .expired, at: moment)
@@ -196,7 +203,8 @@ extension DeliveryMachine {
     if !tokenPauses.isEmpty, awaitToken(slot, isDue: isDue, at: moment) { return }
     switch health[Int(app.value)].admit(now: moment.instant) {
     case .refused(let until):
-      if isCrowded(slot) {
+      let takenUpAt = pushes[slot].subject.takenUpAt ?? moment.time
+      if isCrowded(slot) || retryPolicy.isGivenUp(takenUpAt: takenUpAt, now: moment.time) {
         becomeBusy(slot)
         parkOrEnd(slot, at: moment)
         return

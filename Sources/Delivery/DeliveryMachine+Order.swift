@@ -84,10 +84,10 @@ extension DeliveryMachine {
     pushes[slot].turn = .none
   }
 
-  /// It counts as parked no longer.
+  /// It counts as parked no longer. That tells nothing of others: it has been here all the time.
   private mutating func comeBack(_ slot: PushSlot) {
     let source = pushes[slot].subject.source
-    keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: pushes[slot].wasDue)
+    keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: nil)
     pushes[slot].turn = .none
   }
 

@@ -86,10 +86,11 @@ extension DeliveryMachine {
   private mutating func takeCommit(_ place: Int) -> OffsetCommit? {
     partitions[place].passEnd()
     guard let (offset, encoded) = partitions[place].ledger.takeCommit(limit: limits.metadataBytes) else { return nil }
+    let tracked = partitions[place].ledger.trackedCount
     // What the metadata cannot say would be sent again after a crash: better to wait until it can.
-    partitions[place].isOverfull = !encoded.isComplete
-    partitions[place].isCrowded = encoded.isCrowded
-    partitions[place].mustThin = encoded.isCrowded
+    partitions[place].isOverfull = !encoded.isComplete || tracked > limits.maxTracked
+    partitions[place].isCrowded = encoded.isCrowded || tracked > limits.maxTracked / 2
+    partitions[place].mustThin = partitions[place].isCrowded
     updatePause(place)
     return OffsetCommit(partition: partitions[place].id, offset: offset, metadata: encoded.text)
   }

@@ -101,7 +101,10 @@ extension DeliveryMachine {
   /// gaps enough and the app would make more of them that last.
   @inline(__always)
   func cannotWait(_ app: AppIndex, _ place: Int, at moment: Moment) -> Bool {
-    isUnwell(app, at: moment) && (inFlight(of: app) > cap(of: app, at: moment) || partitions[place].isCrowded)
+    guard isUnwell(app, at: moment) else { return false }
+    if inFlight(of: app) > cap(of: app, at: moment) { return true }
+    let isKnown = health[Int(app.value)].isBroken || inFlight(of: app) >= Self.fewInFlight
+    return partitions[place].isCrowded && isKnown
   }
 
   /// So few in flight tell nothing of an app's speed, and are gone soon: an app that moves is waited for.
@@ -150,21 +153,22 @@ extension DeliveryMachine {
     return partitions[place].isCrowded && mayWait(slot)
   }
 
-  /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it. What goes out
-  /// within a second is gone sooner than it could be parked, and what waits for its time from the deferred topic is
-  /// bounded by itself: both stay.
+  /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it, and all that is
+  /// remembered for it stays small. What goes out within a second is gone sooner than it could be parked. What waits for
+  /// its time from the deferred topic is bounded by itself; it stays as long as only the metadata is crowded.
   mutating func thin(_ place: Int, at moment: Moment) {
     partitions[place].mustThin = false
     guard !isDraining, partitions[place].phase == .consuming else { return }
     let epoch = partitions[place].epoch
+    let isLong = partitions[place].ledger.trackedCount > limits.maxTracked / 2
     let waiting = pushes.slots { push in
       guard case .waiting = push.state else { return false }
-      return push.place == place && push.epoch == epoch && !push.isEarly
+      return push.place == place && push.epoch == epoch && (isLong || !push.isEarly)
     }
     let goesSoon = waits.slots(dueBy: moment.instant + .seconds(1))
     for slot in waiting.filter({ !goesSoon.contains($0) }).sorted(by: { pushes[$0].sequence < pushes[$1].sequence }) {
       becomeBusy(slot)
-      parkOrEnd(slot, at: moment)
+      parkOrEnd(slot, until: pushes[slot].notBefore, at: moment)
     }
   }
 }

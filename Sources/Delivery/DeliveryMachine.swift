@@ -30,6 +30,9 @@ package struct DeliveryMachine: Sendable {
     package var revocationTimeout: Duration = .seconds(5)
     /// The most bytes of a commit's metadata; brokers take 4,096 by default.
     package var metadataBytes = LedgerCodec.maximumBytes
+    /// The most records of a partition that are remembered beyond its commit point, 16 bytes each. From half of them on
+    /// nothing waits in memory that holds the commit point back; beyond them no more is read.
+    package var maxTracked = 250_000
     /// How many parked requests of a partition may wait in memory until they are due, so that those behind them in the
     /// partition can be read.
     package var maxEarly = 256

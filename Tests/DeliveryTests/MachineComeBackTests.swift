@@ -69,6 +69,33 @@ import Wire
     #expect(bench.published.map(\.item.topic) == [.results])
   }
 
+  /// The intake goes on meanwhile, so it has not waited for anybody.
+  @Test func whatComesBackSpendsNoPatience() throws {
+    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll(app: 0, 1)
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(60))))
+    bench.acknowledge()
+    let parked = try #require(bench.stored.first)
+    bench.pass(.seconds(60))
+    bench.poll(app: 0, 100, from: 1)
+    for _ in 0..<30 { bench.answer(ok) }
+    bench.acknowledge()
+    bench.poll(app: 0, 30, from: 101)
+    bench.poll([
+      MachineBench.record(
+        parked.value, offset: 0, topic: MachineBench.deferred,
+        headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
+    ])
+    #expect(bench.machine.isPaused(PartitionID(topic: MachineBench.deferred, partition: 0)))
+    bench.pass(.milliseconds(200))
+    #expect(!bench.machine.patience.isOver(now: bench.moment.instant))
+    bench.poll(app: 0, 1, from: 131)
+    bench.pass(.milliseconds(200))
+    #expect(bench.machine.patience.isOver(now: bench.moment.instant))
+  }
+
   @Test func anAppWithFewInFlightIsWaitedFor() {
     let (bench, _) = besideOneThatHardlyMoves(cap: 20, steps: 1000)
     #expect(bench.count(.deferred) == 0)

@@ -115,6 +115,17 @@ import Wire
     #expect(bench.published.map(\.item.topic) == [.deferred])
   }
 
+  /// The same where another record shows that they do.
+  @Test func afterARewindNothingIsKnownToBeStoredOfThoseThatFollow() throws {
+    var (bench, record) = try parked()
+    bench.poll([record(5)])
+    bench.answer(later)
+    bench.acknowledge()
+    bench.poll([MachineBench.record(MachineBench.request(1, id: 7), offset: 0, topic: MachineBench.deferred), record(1)])
+    #expect(bench.submitted.count == 1)
+    #expect(bench.published.map(\.item.topic) == [.deferred])
+  }
+
   /// The times tell which of two copies is the later one.
   @Test func whatIsParkedOnceMoreIsDueLaterThanBefore() throws {
     var (bench, record) = try parked()

@@ -102,4 +102,20 @@ import Wire
     bench.acknowledge()
     #expect(bench.machine.takeCommits().map(\.offset) == [3])
   }
+
+  /// What was held has been let go; were what follows taken up, the commit point would pass it.
+  @Test func whatComesWhileItDrainsIsNotTakenUp() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxInFlight = 2
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 4)
+    bench.machine.beginDrain(at: bench.moment)
+    bench.poll(app: 0, 2, from: 4)
+    bench.answerAll()
+    bench.acknowledge()
+    #expect(bench.machine.isIdle)
+    #expect(bench.machine.tally.stray == 2)
+    #expect(bench.machine.takeCommits().map(\.offset) == [2])
+  }
 }

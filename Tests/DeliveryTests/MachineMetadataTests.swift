@@ -81,6 +81,66 @@ import Wire
     #expect(parked.item.topic == .deferred)
   }
 
+  /// One record whose end cannot be stored holds the commit point back, however few gaps there are.
+  @Test func whatIsRememberedBeyondTheCommitPointIsBounded() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxTracked = 100
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.poll(app: 0, 1)
+    bench.answer(.answered(Response(status: 200)))
+    var first = bench.published
+    bench.published = []
+    bench.machine.take(
+      receipts: first.map { Receipt(ticket: $0.item.ticket, outcome: .undelivered("no leader")) }, at: bench.moment)
+    for (offset, isPaused) in [(1, false), (61, true)] {
+      bench.poll(app: 0, 60, from: Int64(offset))
+      bench.answerAll()
+      bench.acknowledge()
+      #expect(bench.machine.takeCommits().map(\.offset) == [0])
+      #expect(bench.machine.isPaused(partition) == isPaused)
+    }
+    // It can be stored at last.
+    bench.pass(.seconds(30))
+    first = bench.published
+    bench.acknowledge()
+    #expect(first.count == 1)
+    #expect(bench.machine.takeCommits().map(\.offset) == [121])
+    #expect(!bench.machine.isPaused(partition))
+  }
+
+  /// What waits for its time from the deferred topic would hold the commit point back for as long.
+  @Test func whatIsEarlyGoesBackWhereTooMuchIsRemembered() throws {
+    var limits = DeliveryMachine.Limits()
+    limits.maxTracked = 100
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll(app: 0, 1)
+    bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))))
+    bench.acknowledge()
+    let parked = try #require(bench.stored.first)
+    let back = { (offset: Int64) in
+      MachineBench.record(
+        parked.value, offset: offset, topic: MachineBench.deferred,
+        headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
+    }
+    bench.poll([back(0)])
+    #expect(bench.machine.inFlight == 1)
+    bench.poll((1..<70).map { MachineBench.record(MachineBench.request(1, id: $0), offset: Int64($0), topic: 1) })
+    bench.answerAll()
+    bench.acknowledge()
+    _ = bench.machine.takeCommits()
+    bench.pass(.milliseconds(1))
+    #expect(bench.published.map(\.item.topic) == [.deferred])
+    let due = { (headers: [Publication.ExtraHeader]?) in
+      headers?.first { $0.name == OwnHeader.notBefore }.flatMap { Int64($0.value) }
+    }
+    #expect(due(bench.published.first?.item.extraHeaders) == due(parked.headers).map { $0 + 1 })
+    bench.acknowledge()
+    #expect(bench.machine.takeCommits().map(\.offset) == [70])
+  }
+
   @Test func whereGapsAreManyWhatGoesOutWithinASecondStays() throws {
     var limits = DeliveryMachine.Limits()
     limits.metadataBytes = 60

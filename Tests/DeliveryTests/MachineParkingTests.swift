@@ -229,6 +229,40 @@ import Wire
     #expect(bench.published.isEmpty && bench.submitted.count == 2)
   }
 
+  /// A broken app must not take the places of those that wait for their time.
+  @Test func whatIsDueLeavesItsPlaceAmongTheEarlyOnes() {
+    var limits = DeliveryMachine.Limits()
+    limits.maxEarly = 10
+    var bench = MachineBench(limits: limits)
+    bench.assign()
+    bench.assign(topic: MachineBench.deferred)
+    bench.poll((0..<10).map { deferred($0, due: 1_790_000_010) })
+    bench.poll(app: 0, 10)
+    for _ in 0..<10 { bench.answer(.notSent(.unreachable)) }
+    bench.pass(.seconds(10))
+    #expect(bench.machine.isBroken(AppIndex(0)))
+    bench.poll([deferred(10, app: 1, due: 1_790_000_030)])
+    #expect(!bench.machine.isPaused(PartitionID(topic: MachineBench.deferred, partition: 0)))
+  }
+
+  @Test func whatTheBreakerHoldsEndsWhenItIsGivenUp() {
+    var bench = MachineBench()
+    bench.assign()
+    bench.poll(app: 0, 40)
+    for _ in 0..<10 { bench.answer(.notSent(.unreachable)) }
+    bench.submitted = []
+    #expect(bench.machine.isBroken(AppIndex(0)))
+    bench.poll(app: 0, 20, from: 40)
+    bench.acknowledge()
+    let waiting = bench.machine.waiting
+    #expect(waiting >= 20)
+    bench.pass(.seconds(3601))
+    for _ in 0..<70 { bench.pass(.seconds(1)) }
+    bench.acknowledge()
+    #expect(bench.machine.waiting == 0)
+    #expect(bench.count(.results) + bench.submitted.count >= waiting)
+  }
+
   @Test func aParkedRequestOfATopicThatIsNoLongerReadKeepsItsSource() {
     var bench = MachineBench()
     bench.assign(topic: MachineBench.deferred)
