@@ -121,7 +121,8 @@ import Wire
     bench.poll([record(5)])
     bench.answer(later)
     bench.acknowledge()
-    bench.poll([MachineBench.record(MachineBench.request(1, id: 7), offset: 0, topic: MachineBench.deferred), record(1)])
+    let other = MachineBench.record(MachineBench.request(1, id: 7), offset: 0, topic: MachineBench.deferred)
+    bench.poll([other, record(1)])
     #expect(bench.submitted.count == 1)
     #expect(bench.published.map(\.item.topic) == [.deferred])
   }
