@@ -5,7 +5,7 @@ import Synchronization
 /// The work is the same in every run: no clock, randomness or I/O decides anything. So instructions counted by Callgrind
 /// differ between two builds only where the code does; `Benchmarks/instructions.py` counts them.
 ///
-///     microbench decode|deliver|ledger|token|metrics|headers [--count N] [--apps N] [--partitions N] [--payload BYTES]
+///     microbench decode|deliver|ledger|token|metrics|headers|leg [--count N] [--apps N] [--partitions N] [--payload BYTES]
 @main
 struct Micro {
   static func main() throws {

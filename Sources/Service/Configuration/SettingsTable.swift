@@ -233,7 +233,8 @@ extension DeliverySettings {
         "commitInterval", \.commitInterval, .duration(.milliseconds(10)...(.seconds(60))),
         "How often offsets are committed. What was settled since may be sent twice after a crash."),
       .value(
-        "lanes", \.lanes, .integer(0...256), "Threads that own connections; 0: one for each processor core."),
+        "lanes", \.lanes, .integer(0...256),
+        "Threads that own connections; 0: one for each processor core, eight at most."),
       .group("retryBackoff", \.retryBackoff, BackoffSettings.group),
       .value(
         "giveUpAfter", \.giveUpAfter, .duration(.seconds(1)...(.seconds(604_800))),

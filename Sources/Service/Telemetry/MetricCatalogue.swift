@@ -7,8 +7,9 @@ package enum MetricCatalogue {
     prefix + "assigned_partitions", .gauge, .partitions, "Partitions that are assigned to this replica.")
   package static let pausedPartitions = Metric(
     prefix + "paused_partitions", .gauge, .partitions,
-    "Assigned partitions that wait: their next record is parked until later, or their commit is at its largest. Caps on "
-      + "what is in flight never pause a partition; they show in martlet_intake_held.")
+    "Assigned partitions that wait: their next record is parked until later or comes back to an app at its cap, their "
+      + "commit is at its largest, or too many records lie beyond it. Other caps on what is in flight show in "
+      + "martlet_intake_held.")
   package static let maxInFlight = Metric(
     prefix + "max_in_flight_notifications", .gauge, .notifications, labels: ["app"],
     "How many notifications of the app may be in flight; those whose results are on their way do not count.")
