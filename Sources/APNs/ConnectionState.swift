@@ -287,8 +287,8 @@ package struct ConnectionState: Sendable {
     faulted(limits: limits, now: now)
   }
 
-  /// Takes a younger token for the requests from now on, if the last change on this
-  /// connection is long enough ago. The first token that a connection sends is no change.
+  /// Takes a younger token for the requests from now on, if the last change on this connection is long enough ago. The
+  /// first token that a connection sends is no change.
   package mutating func offer(_ version: TokenVersion, limits: PoolLimits, now: Instant) {
     guard version != token else { return }
     if let tokenChangedAt, now - tokenChangedAt < limits.tokenChangeInterval { return }

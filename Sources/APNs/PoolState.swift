@@ -35,9 +35,7 @@ package struct PoolState: Sendable {
   private var actions: [PoolAction] = []
   private var nextActionIndex = 0
 
-  package init(
-    limits: PoolLimits, authentication: Authentication, random: SeededRandom
-  ) {
+  package init(limits: PoolLimits, authentication: Authentication, random: SeededRandom) {
     self.limits = limits
     self.authentication = authentication
     backoff = ConnectBackoff(limits: limits, random: random)

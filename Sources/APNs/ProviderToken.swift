@@ -153,7 +153,7 @@ package struct ProviderToken: Sendable {
   // MARK: Ages
 
   private func wallAge(of token: Signed, _ now: Moment) -> Duration {
-    .milliseconds(now.time.milliseconds - token.issuedAt.milliseconds)
+    now.time - token.issuedAt
   }
 
   private func age(of token: Signed, _ now: Moment) -> Duration {

@@ -116,7 +116,7 @@ extension Response {
   package func askedWait(at now: UnixTime) -> Duration? {
     if let retryAfter { return retryAfter }
     guard let retryAt else { return nil }
-    return min(max(.milliseconds(retryAt.milliseconds - now.milliseconds), .zero), Response.longestRetryAfter)
+    return min(max(retryAt - now, .zero), Response.longestRetryAfter)
   }
 
   /// A delay in whole seconds, cut at `longestRetryAfter`.

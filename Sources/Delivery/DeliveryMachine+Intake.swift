@@ -59,9 +59,8 @@ extension DeliveryMachine {
           way = .anew
         } else {
           // Looked at again before it is due: there may be room for it then, and those behind it go on.
-          let wait = deferral.notBefore.milliseconds - moment.time.milliseconds
-          let longest: Int64 = partitions[place].anew.count == Self.mostAnewASecond ? 1_000 : 5_000
-          hold(place, until: moment.instant + .milliseconds(min(wait, longest)))
+          let longest: Duration = partitions[place].anew.count == Self.mostAnewASecond ? .seconds(1) : .seconds(5)
+          hold(place, until: moment.instant + min(deferral.notBefore - moment.time, longest))
           return false
         }
       } else if inFlight(of: request.app) >= cap(of: request.app, at: moment) {
@@ -156,7 +155,7 @@ extension DeliveryMachine {
       sendInTurn(slot, at: moment)
     } else if way == .anew, let deferral = request.deferral {
       becomeBusy(slot)
-      park(slot, after: .milliseconds(deferral.notBefore.milliseconds - moment.time.milliseconds), at: moment)
+      park(slot, after: deferral.notBefore - moment.time, at: moment)
     } else if way == .aside || cannotWait(request.app, place, at: moment) {
       becomeBusy(slot)
       parkOrEnd(slot, at: moment)
@@ -174,8 +173,7 @@ extension DeliveryMachine {
     } else if retryPolicy.isGivenUp(takenUpAt: pushes[slot].subject.takenUpAt ?? moment.time, now: moment.time) {
       finish(slot, .failed(.notSent(.unreachable)), at: moment)
     } else {
-      let ahead = until.flatMap { $0 > moment.time ? $0 : nil }
-      let delay = ahead.map { Duration.milliseconds($0.milliseconds - moment.time.milliseconds) }
+      let delay = until.flatMap { $0 > moment.time ? $0 - moment.time : nil }
       park(slot, after: max(delay ?? roomIn(slot, at: moment), .seconds(1)), behind: until, at: moment)
     }
   }

@@ -56,7 +56,7 @@ extension DeliveryMachine {
   private mutating func awaitTime(_ slot: PushSlot, at moment: Moment) -> Bool {
     guard let notBefore = pushes[slot].notBefore, notBefore > moment.time else { return false }
     pushes[slot].state = .waiting
-    waits.insert(slot, due: moment.instant + .milliseconds(notBefore.milliseconds - moment.time.milliseconds))
+    waits.insert(slot, due: moment.instant + (notBefore - moment.time))
     return true
   }
 
@@ -79,15 +79,11 @@ extension DeliveryMachine {
     switch pushes[slot].turn {
     case .none, .waiting: break
     case .current: keys.leave(pushes[slot].line)
-    case .parked: comeBack(slot)
+    case .parked:
+      // That it counts as parked no longer tells nothing of others: it has been here all the time.
+      let source = pushes[slot].subject.source
+      keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: nil)
     }
-    pushes[slot].turn = .none
-  }
-
-  /// It counts as parked no longer. That tells nothing of others: it has been here all the time.
-  private mutating func comeBack(_ slot: PushSlot) {
-    let source = pushes[slot].subject.source
-    keys.unpark(pushes[slot].line, offset: source.offset, item: source.item, notBefore: nil)
     pushes[slot].turn = .none
   }
 
@@ -98,7 +94,7 @@ extension DeliveryMachine {
     // Those before it have not ended.
     case .waiting: break
     case .parked:
-      comeBack(slot)
+      leaveLine(slot)
       sendInTurn(slot, isDue: true, at: moment)
     }
   }

@@ -74,8 +74,8 @@ extension DeliveryMachine {
     pushes[outcome.slot].subject.attempts += 1
     var attempt = DeliveryEvent.Attempt(app: app)
     if pushes[outcome.slot].subject.attempts == 1 {
-      let age = moment.time.milliseconds - pushes[outcome.slot].subject.requestedAt.milliseconds
-      attempt.recordToSend = max(.zero, .milliseconds(age) - (moment.instant - sentAt))
+      let age = moment.time - pushes[outcome.slot].subject.requestedAt
+      attempt.recordToSend = max(.zero, age - (moment.instant - sentAt))
     }
     if case .answered = outcome.result { attempt.sendToAnswer = outcome.completedAt - sentAt }
     events.append(.attempted(attempt))

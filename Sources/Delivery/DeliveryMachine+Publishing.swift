@@ -81,9 +81,8 @@ extension DeliveryMachine {
     }
     if pushes[slot].wasDue != nil || pushes[slot].parkedUntil != nil { settleCopies(slot) }
     if let completedAt = pushes[slot].completedAt {
-      let age = moment.time.milliseconds - pushes[slot].subject.requestedAt.milliseconds
-      let sinceEnd = moment.time.milliseconds - completedAt.milliseconds
-      events.append(.settled(age: .milliseconds(age), sinceEnd: .milliseconds(sinceEnd)))
+      let age = moment.time - pushes[slot].subject.requestedAt
+      events.append(.settled(age: age, sinceEnd: moment.time - completedAt))
     }
     pushes.remove(slot)
   }

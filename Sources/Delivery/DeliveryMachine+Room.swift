@@ -73,8 +73,7 @@ extension DeliveryMachine {
   mutating func mayParkAnew(_ record: Record, _ request: Request, _ place: Int, at moment: Moment) -> Bool {
     let isOrdered = limits.isOrderedByKey && request.key != nil
     guard !isOrdered, let deferral = request.deferral, let storedAt = record.timestamp,
-      moment.time.milliseconds - storedAt.milliseconds >= limits.parkAnewAfter.milliseconds,
-      deferral.notBefore.milliseconds - moment.time.milliseconds >= limits.parkAnewAfter.milliseconds
+      moment.time - storedAt >= limits.parkAnewAfter, deferral.notBefore - moment.time >= limits.parkAnewAfter
     else { return false }
     if moment.instant - partitions[place].anew.since >= .seconds(1) { partitions[place].anew = (moment.instant, 0) }
     guard partitions[place].anew.count < Self.mostAnewASecond else { return false }
@@ -149,8 +148,8 @@ extension DeliveryMachine {
 
   /// Whether the partition of a push has so many gaps that nothing more should wait in it.
   func isCrowded(_ slot: PushSlot) -> Bool {
-    guard let place = place(of: slot) else { return false }
-    return partitions[place].isCrowded && mayWait(slot)
+    guard mayWait(slot), let place = place(of: slot) else { return false }
+    return partitions[place].isCrowded
   }
 
   /// Parks what waits in memory, so that a commit's metadata can go on saying what is settled beyond it, and all that is

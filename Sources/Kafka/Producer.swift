@@ -112,7 +112,8 @@ package final class Producer {
     return nil
   }
 
-  /// Waits until nothing is outstanding, taking reports as it goes: for the end of the process. Blocks for `timeout` at most.
+  /// Waits until nothing is outstanding, taking reports as it goes: for the end of the process. Blocks for `timeout` at
+  /// most.
   ///
   /// - Returns: whether nothing is outstanding any more. Errors of the client do not end it.
   package func flush(into reports: inout [DeliveryReport], timeout: Duration) -> Bool {

@@ -41,6 +41,11 @@ package struct UnixTime: Hashable, Comparable, Sendable {
 
   @inlinable
   package static func < (left: UnixTime, right: UnixTime) -> Bool { left.milliseconds < right.milliseconds }
+
+  @inlinable
+  package static func - (later: UnixTime, earlier: UnixTime) -> Duration {
+    .milliseconds(later.milliseconds - earlier.milliseconds)
+  }
 }
 
 /// One reading of both clocks. Deadlines use the first, expirations and token ages the second.

@@ -66,6 +66,17 @@ struct MachineBench {
       body: RecordBody(key: Array("k\(offset)".utf8), value: value.map { Array($0.utf8) }, headers: headers))
   }
 
+  /// What was parked, as it comes back from the deferred topic.
+  ///
+  /// - Parameter changed: headers that have another value.
+  static func back(
+    _ value: String?, _ headers: [Publication.ExtraHeader], at offset: Int64, changed: [String: String] = [:]
+  ) -> Record {
+    record(
+      value, offset: offset, topic: deferred,
+      headers: headers.map { ($0.name, Array((changed[$0.name] ?? $0.value).utf8)) })
+  }
+
   mutating func poll(_ records: [Record]) {
     machine.take(records, at: moment)
     collect()

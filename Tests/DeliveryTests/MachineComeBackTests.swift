@@ -55,9 +55,7 @@ import Wire
     // As another request, it is no copy of the one that was parked.
     let now = String(bench.moment.time.milliseconds)
     let due = [OwnHeader.notBefore: now, OwnHeader.requestedAt: now]
-    let back = MachineBench.record(
-      parked.value, offset: 0, topic: MachineBench.deferred,
-      headers: parked.headers.map { ($0.name, Array((due[$0.name] ?? $0.value).utf8)) })
+    let back = MachineBench.back(parked.value, parked.headers, at: 0, changed: due)
     let out = bench.submitted.count
     bench.poll([back])
     #expect(bench.published.isEmpty)
@@ -83,11 +81,7 @@ import Wire
     for _ in 0..<30 { bench.answer(ok) }
     bench.acknowledge()
     bench.poll(app: 0, 30, from: 101)
-    bench.poll([
-      MachineBench.record(
-        parked.value, offset: 0, topic: MachineBench.deferred,
-        headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
-    ])
+    bench.poll([MachineBench.back(parked.value, parked.headers, at: 0)])
     #expect(bench.machine.isPaused(PartitionID(topic: MachineBench.deferred, partition: 0)))
     bench.pass(.milliseconds(200))
     #expect(!bench.machine.patience.isOver(now: bench.moment.instant))
@@ -113,10 +107,7 @@ import Wire
     for step in 0..<4000 {
       for parked in bench.stored[known...] where parked.topic == .deferred {
         let due = parked.headers.first { $0.name == OwnHeader.notBefore }.flatMap { Int64($0.value) } ?? 0
-        let headers = parked.headers.map { ($0.name, Optional(Array($0.value.utf8))) }
-        let record = MachineBench.record(
-          parked.value, offset: Int64(aside.count), topic: MachineBench.deferred, headers: headers)
-        aside.append((due, record))
+        aside.append((due, MachineBench.back(parked.value, parked.headers, at: Int64(aside.count))))
       }
       known = bench.stored.count
       if bench.machine.recordRoom() > 0 {

@@ -26,11 +26,7 @@ import Wire
   /// What was parked last, at any offset of the deferred topic.
   private func last(_ bench: MachineBench) throws -> (Int64) -> Record {
     let stored = try #require(bench.stored.last { $0.topic == .deferred })
-    return { offset in
-      MachineBench.record(
-        stored.value, offset: offset, topic: MachineBench.deferred,
-        headers: stored.headers.map { ($0.name, Array($0.value.utf8)) })
-    }
+    return { MachineBench.back(stored.value, stored.headers, at: $0) }
   }
 
   private func commit(_ bench: inout MachineBench) -> Int64? {
@@ -78,10 +74,7 @@ import Wire
     bench.answer(later)
     let headers = try #require(bench.published.last).item.extraHeaders
     let value = bench.published.last?.value
-    bench.poll([
-      MachineBench.record(
-        value, offset: 1, topic: MachineBench.deferred, headers: headers.map { ($0.name, Array($0.value.utf8)) })
-    ])
+    bench.poll([MachineBench.back(value, headers, at: 1)])
     bench.acknowledge()
     #expect(commit(&bench) == 1)
     bench.pass(.seconds(1000))

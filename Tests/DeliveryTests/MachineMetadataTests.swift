@@ -120,12 +120,7 @@ import Wire
     bench.answer(.answered(Response(status: 429, reason: .tooManyRequests, retryAfter: .seconds(900))))
     bench.acknowledge()
     let parked = try #require(bench.stored.first)
-    let back = { (offset: Int64) in
-      MachineBench.record(
-        parked.value, offset: offset, topic: MachineBench.deferred,
-        headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
-    }
-    bench.poll([back(0)])
+    bench.poll([MachineBench.back(parked.value, parked.headers, at: 0)])
     #expect(bench.machine.inFlight == 1)
     bench.poll((1..<70).map { MachineBench.record(MachineBench.request(1, id: $0), offset: Int64($0), topic: 1) })
     bench.answerAll()

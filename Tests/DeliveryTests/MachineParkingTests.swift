@@ -321,9 +321,7 @@ import Wire
     bench.pass(.milliseconds(1))
     bench.poll(
       parked.enumerated().map { index, parked in
-        MachineBench.record(
-          parked.value, offset: Int64(index), topic: MachineBench.deferred,
-          headers: parked.headers.map { ($0.name, Array($0.value.utf8)) })
+        MachineBench.back(parked.value, parked.headers, at: Int64(index))
       })
     #expect(bench.submitted.isEmpty)
     bench.acknowledge()

@@ -22,7 +22,7 @@ extension Replica {
     }
     self.apps = apps
     // What was held for its time may be at an end.
-    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+    forgetDue()
     machine.update(apps: apps, renewed: renewed, at: world.moment)
     wake()
   }

@@ -62,6 +62,11 @@ extension Replica {
     }
   }
 
+  /// What was polled and is not due need not be waited for where it lies.
+  func forgetDue() {
+    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+  }
+
   /// The consumer looks at the logs again.
   func noticeCuts() {
     for id in broker.partitions {

@@ -31,7 +31,7 @@ extension Replica {
   /// long enough.
   private func checkTime(of item: Int, _ slot: PushSlot) {
     // If it was not due, there is no need to wait for it where it lay; which of its copies it was cannot be told.
-    for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+    forgetDue()
     guard let push = tracked[slot], !carriedTwice.contains(item), !readAgain.contains(item),
       world.time < push.carrier.notBefore
     else { return }

@@ -275,7 +275,7 @@ final class Replica {
     }
     if machine.tally.known + machine.tally.alreadySettled != known {
       // Copies were let go, and need not be waited for.
-      for id in owned.keys { owned[id]?.notBefore = UnixTime(milliseconds: 0) }
+      forgetDue()
       known = machine.tally.known + machine.tally.alreadySettled
     }
     for (id, assigned) in owned where !assigned.isLeaving {

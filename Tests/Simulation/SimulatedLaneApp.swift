@@ -24,9 +24,8 @@ final class SimulatedLaneApp {
   private var isPumping = false
   private var timer: Instant?
   private var isDead = false
-  /// The provider token that the next request may carry, and whether APNs called the one before expired.
+  /// The provider token that the next request may carry; APNs has called those before it expired.
   private var token = TokenVersion(1)
-  private var replacesRefused = false
 
   init(world: World, server: AppleServer, limits: PoolLimits, report: @escaping (LaneOutcome) -> Void) {
     self.world = world
@@ -82,7 +81,7 @@ final class SimulatedLaneApp {
 
   private func pump() {
     let now = world.now
-    if token != pool.token { pool.use(token, isRefused: replacesRefused, now: now) }
+    if token != pool.token { pool.use(token, isRefused: token.number > 1, now: now) }
     while !pending.isEmpty, let id = pool.take(now: now) {
       switch send(pending[0].submission, on: id) {
       case .sent: pending.removeFirst()
@@ -202,15 +201,14 @@ final class SimulatedLaneApp {
   func answered(_ connection: AppleConnection, _ tag: UInt64, _ response: Response) {
     guard !isDead, let request = requests.removeValue(forKey: tag) else { return }
     pool.answered(connection.id, response.verdict, status: response.status, now: world.now)
-    if response.verdict == .refreshToken { renewToken(isRefused: true) }
+    if response.verdict == .refreshToken { renewToken() }
     finish(request, .answered(response))
   }
 
   /// The next token. The answers of one moment renew it once.
-  private func renewToken(isRefused: Bool) {
+  private func renewToken() {
     guard pool.authentication == .token, token == pool.token else { return }
     token.number += 1
-    replacesRefused = isRefused
   }
 
   private func roomAgain(_ id: ConnectionID) {

@@ -86,7 +86,7 @@ final class ExpiryReporter: Sendable {
       return state.watch.warnings(of: state.certificates, at: now)
     }
     for warning in warnings {
-      let left = Duration.milliseconds(warning.certificate.validUntil.milliseconds - now.milliseconds)
+      let left = warning.certificate.validUntil - now
       let fields: [LogField] = [
         .app(warning.certificate.app), .validUntil(warning.certificate.validUntil), .duration(left),
       ]

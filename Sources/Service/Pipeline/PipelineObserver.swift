@@ -116,7 +116,7 @@ struct PipelineObserver {
       .offset(finished.source.offset), .item(finished.source.item), .ending(finished.status),
       .attempts(finished.attempts),
       .duration(
-        .milliseconds(finished.completedAt.milliseconds - finished.requestedAt.milliseconds)),
+        finished.completedAt - finished.requestedAt),
     ]
     if let app = finished.app { fields += [.app(apps[app].name), .requestID(finished.apnsID)] }
     if let reason = finished.reason { fields.append(.reason(reason)) }
