@@ -26,6 +26,12 @@ step() {
   return "$status"
 }
 
+# pytest_count WORD FILE: how many tests pytest's last summary in a file calls so (`passed`, `failed`, `errors?` …).
+pytest_count() {
+  { grep -E '^(=+ )?([0-9]+ [a-z]+, )*[0-9]+ [a-z]+ in [0-9.]+s' "$2" || true; } | tail -n 1 |
+    { grep -oE "[0-9]+ $1\\b" || echo 0; } | grep -oE '^[0-9]+'
+}
+
 # need_swift: ends with 69 (unavailable, in sysexits) where there is no toolchain that fits.
 need_swift() {
   local version
