@@ -152,7 +152,7 @@ package struct AppTable: Sendable {
     if entries.count * 2 > slots.count {
       rebuild(slotCount: slots.count * 2)
     } else {
-      place(index.value, hash: Self.hash(name.span))
+      place(index.value, hash: FNV1a.hash32(name.span))
     }
     return index
   }
@@ -164,7 +164,7 @@ package struct AppTable: Sendable {
 
   /// The app of that name, also when it is removed.
   package func find(_ name: Span<UInt8>) -> AppIndex? {
-    let hash = Self.hash(name)
+    let hash = FNV1a.hash32(name)
     let mask = slots.count - 1
     var place = Int(hash) & mask
     while slots[place].entry >= 0 {
@@ -196,7 +196,7 @@ package struct AppTable: Sendable {
     slots = Array(repeating: .free, count: slotCount)
     for index in entries.indices {
       let name = entries[index].name
-      place(Int32(index), hash: Self.hash(name.span))
+      place(Int32(index), hash: FNV1a.hash32(name.span))
     }
   }
 
@@ -205,13 +205,6 @@ package struct AppTable: Sendable {
     var place = Int(hash) & mask
     while slots[place].entry >= 0 { place = (place + 1) & mask }
     slots[place] = Slot(hash: hash, entry: entry)
-  }
-
-  /// FNV-1a, 32 bits.
-  private static func hash(_ bytes: Span<UInt8>) -> UInt32 {
-    var hash: UInt32 = 2_166_136_261
-    for index in bytes.indices { hash = (hash ^ UInt32(bytes[index])) &* 16_777_619 }
-    return hash
   }
 
   private static func equal(_ left: borrowing [UInt8], _ right: Span<UInt8>) -> Bool {

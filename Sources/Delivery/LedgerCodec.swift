@@ -3,7 +3,7 @@ import Wire
 /// The settled offsets beyond a commit point, to and from the metadata that Kafka keeps with a committed offset.
 ///
 /// The text is `m1.` and base64url over: one byte for the form, the commit point, the body, and 32 bits of FNV-1a
-/// over all before. Two forms compete and the shorter one wins: run lengths (varints, unsettled and settled in turn,
+/// over all before, which tell damage from data, no more. Two forms compete and the shorter one wins: run lengths (varints, unsettled and settled in turn,
 /// beginning at the commit point) when settled offsets lie together, one bit an offset when they are scattered. Where
 /// some items of a batch are settled it is `m2.`: the body has its length before it, and after it come the batches,
 /// each as the distance from the one before (or the commit point), the number of runs of its settled items, and these
@@ -53,7 +53,7 @@ package enum LedgerCodec {
     if !batches.isEmpty { appendVarint(UInt64(body.bytes.count), to: &bytes) }
     bytes += body.bytes
     bytes += batches
-    let check = checksum(bytes.span)
+    let check = FNV1a.hash32(bytes.span)
     for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: check >> shift)) }
     return Encoded(
       text: (batches.isEmpty ? prefix : batchPrefix) + Base64URL.encode(bytes.span), isComplete: body.isComplete,
@@ -72,7 +72,7 @@ package enum LedgerCodec {
     else { return SettledOffsets() }
     let content = bytes.count - 4
     let check = bytes[content...].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-    guard check == checksum(bytes.span.extracting(0..<content)) else { return SettledOffsets() }
+    guard check == FNV1a.hash32(bytes.span.extracting(0..<content)) else { return SettledOffsets() }
     var cursor = 1
     guard let bound = readVarint(bytes, &cursor, end: content), Int64(bitPattern: bound) == commitPoint
     else { return SettledOffsets() }
@@ -222,13 +222,6 @@ package enum LedgerCodec {
       shift += 7
     }
     return nil
-  }
-
-  /// 32-bit FNV-1a (Fowler, Noll, Vo): tells damage from data, no more.
-  private static func checksum(_ bytes: Span<UInt8>) -> UInt32 {
-    var hash: UInt32 = 0x811c_9dc5
-    for index in bytes.indices { hash = (hash ^ UInt32(bytes[index])) &* 0x0100_0193 }
-    return hash
   }
 }
 

@@ -72,9 +72,7 @@ import Wire
   }
 
   @Test func recordsThatWaitForRoomOfARemovedAppWaitNoLonger() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlightPerApp = 2
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxInFlightPerApp = 2 }
     bench.assign()
     bench.poll(app: 0, 5)
     #expect(bench.submitted.count == 2 && bench.machine.recordRoom() == 0)

@@ -58,7 +58,7 @@ import Wire
   }
 
   @Test func whatIsParkedIsNotCopied() {
-    var bench = MachineBench(limits: MachineBench.limits(10_000, app: 10), apps: 1)
+    var bench = MachineBench(maxInFlight: 10_000, perApp: 10, apps: 1)
     bench.assign()
     bench.poll(app: 0, 10)
     bench.answerAll(.notSent(.unreachable))
@@ -73,15 +73,14 @@ import Wire
   }
 
   @Test func theIntakeStopsAtItsBytesWithinAPollAndGoesOn() {
-    var limits = MachineBench.limits(1_000, app: 1_000)
     let record = MachineBench.record(Self.batch(2, padding: 1_000), offset: 0)
-    limits.maxInFlightBytes = record.body.storage.count * 3
-    var bench = MachineBench(limits: limits)
+    let limit = record.body.storage.count * 3
+    var bench = MachineBench(maxInFlight: 1_000, perApp: 1_000) { $0.maxInFlightBytes = limit }
     bench.assign()
     bench.poll((0..<20).map { MachineBench.record(Self.batch(2, padding: 1_000), offset: $0) })
     #expect(bench.machine.inFlight == 6)
     for _ in 0..<40 {
-      #expect(bench.machine.inFlightBytes < limits.maxInFlightBytes + record.body.storage.count)
+      #expect(bench.machine.inFlightBytes < limit + record.body.storage.count)
       bench.answer(ok)
       bench.acknowledge()
     }

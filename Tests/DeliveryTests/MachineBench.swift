@@ -20,25 +20,21 @@ struct MachineBench {
   var events: [DeliveryEvent] = []
 
   /// - Parameter startup: how long the first connections may take. None by default: the apps have them long since.
+  /// - Parameter change: what is unlike the defaults of the limits; `maxInFlight` and `perApp` most often are.
   init(
-    limits: DeliveryMachine.Limits = DeliveryMachine.Limits(), policy: RetryPolicy = RetryPolicy(), apps: Int = 2,
-    startup: Duration = .zero, seed: UInt64 = 1
+    maxInFlight: Int? = nil, perApp: Int? = nil, policy: RetryPolicy = RetryPolicy(), apps: Int = 2,
+    startup: Duration = .zero, seed: UInt64 = 1, _ change: (inout DeliveryMachine.Limits) -> Void = { _ in }
   ) {
-    var limits = limits
+    var limits = DeliveryMachine.Limits()
     limits.startup = startup
+    if let maxInFlight { limits.maxInFlight = maxInFlight }
+    if let perApp { limits.maxInFlightPerApp = perApp }
+    change(&limits)
     let table = AppTable(
       (0..<apps).map { AppRules(name: "app-\($0)", bundleID: "com.example.app\($0)", environment: .production) })
     machine = DeliveryMachine(
       limits: limits, retryPolicy: policy, apps: table, topics: ["push.requests", "push.deferred"],
       deferredTopic: "push.deferred", seed: seed)
-  }
-
-  /// Caps on what is in flight, in all and for each app.
-  static func limits(_ total: Int, app: Int) -> DeliveryMachine.Limits {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlight = total
-    limits.maxInFlightPerApp = app
-    return limits
   }
 
   mutating func pass(_ duration: Duration) {

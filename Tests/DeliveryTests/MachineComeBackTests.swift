@@ -12,7 +12,7 @@ import Wire
   ///
   /// - Parameter steps: of ten milliseconds each; it gets twice as much as it can send.
   private func besideOneThatHardlyMoves(cap: Int, steps: Int) -> (bench: MachineBench, offset: Int64) {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: cap))
+    var bench = MachineBench(maxInFlight: 1000, perApp: cap)
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     var offset: Int64 = 0
@@ -69,7 +69,7 @@ import Wire
 
   /// The intake goes on meanwhile, so it has not waited for anybody.
   @Test func whatComesBackSpendsNoPatience() throws {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     bench.poll(app: 0, 1)
@@ -98,7 +98,7 @@ import Wire
 
   /// One app gets twice as much as it can send. What was put aside of it waits for its turn, and nobody else with it.
   @Test func whatComesBackHoldsUpNobodyElse() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     let deferred = PartitionID(topic: MachineBench.deferred, partition: 0)

@@ -26,7 +26,7 @@ import Wire
   }
 
   @Test func whatIsHeldBackIsNotPassed() {
-    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    var bench = MachineBench(maxInFlight: 100, perApp: 2)
     bench.assign()
     bench.poll(app: 0, 4)
     #expect(bench.submitted.count == 2)
@@ -42,7 +42,7 @@ import Wire
 
   @Test(arguments: [false, true])
   func whatIsLetGoIsNotPassed(byRevocation: Bool) {
-    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    var bench = MachineBench(maxInFlight: 100, perApp: 2)
     bench.assign()
     bench.poll(app: 0, 4)
     bench.machine.reachedEnd(of: id, at: 6)
@@ -86,7 +86,7 @@ import Wire
   }
 
   @Test func theEndBehindOffsetsThatBeganAgainIsCommitted() {
-    var bench = MachineBench(limits: MachineBench.limits(100, app: 2))
+    var bench = MachineBench(maxInFlight: 100, perApp: 2)
     bench.assign()
     bench.poll(app: 0, 1)
     bench.answerAll()
@@ -105,9 +105,7 @@ import Wire
 
   /// What was held has been let go; were what follows taken up, the commit point would pass it.
   @Test func whatComesWhileItDrainsIsNotTakenUp() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlight = 2
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxInFlight = 2 }
     bench.assign()
     bench.poll(app: 0, 4)
     bench.machine.beginDrain(at: bench.moment)

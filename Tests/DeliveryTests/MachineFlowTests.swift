@@ -9,7 +9,7 @@ import Wire
   private let ok = SendResult.answered(Response(status: 200))
 
   @Test func theIntakeStopsAtTheCapAndStartsAgainAtThreeQuarters() {
-    var bench = MachineBench(limits: MachineBench.limits(100, app: 100))
+    var bench = MachineBench(maxInFlight: 100, perApp: 100)
     bench.assign()
     #expect(bench.machine.recordRoom() == 100)
     // What waits for Kafka's word counts as well.
@@ -29,9 +29,7 @@ import Wire
   }
 
   @Test func theIntakeStopsAtTheByteCap() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlightBytes = 1000
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxInFlightBytes = 1000 }
     bench.assign()
     bench.poll(app: 0, 20)
     #expect(bench.machine.inFlightBytes >= 1000)
@@ -47,7 +45,7 @@ import Wire
   }
 
   @Test func aHealthyAppAtItsCapIsWaitedForAndNeverExceedsIt() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 10)
     bench.assign()
     bench.poll(app: 0, 40)
     #expect(bench.submitted.count == 10)
@@ -65,7 +63,7 @@ import Wire
   }
 
   @Test func anAppsOwnCapCountsBeforeThatOfAllApps() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     var rules = bench.machine.apps[AppIndex(0)]
     rules.maxInFlight = 3
     var apps = bench.machine.apps
@@ -79,7 +77,7 @@ import Wire
   }
 
   @Test func anAppThatDoesNotMoveIsParkedAndTheOthersGoOn() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 10)
     bench.assign()
     bench.poll(app: 0, 30)
     bench.pass(.seconds(1))

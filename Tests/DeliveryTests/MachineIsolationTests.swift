@@ -9,7 +9,7 @@ import Wire
   private let ok = SendResult.answered(Response(status: 200))
 
   @Test func appsThatDoNotMoveNeverTakeAllTheRoomTogether() {
-    var bench = MachineBench(limits: MachineBench.limits(200, app: 50), apps: 11)
+    var bench = MachineBench(maxInFlight: 200, perApp: 50, apps: 11)
     bench.assign()
     bench.pass(.seconds(1))
     var offset: Int64 = 0
@@ -34,9 +34,7 @@ import Wire
   }
 
   @Test func largeRequestsOfAppsThatDoNotMoveNeverTakeAllTheBytes() {
-    var limits = MachineBench.limits(10_000, app: 320)
-    limits.maxInFlightBytes = 40_000
-    var bench = MachineBench(limits: limits, apps: 3)
+    var bench = MachineBench(maxInFlight: 10_000, perApp: 320, apps: 3) { $0.maxInFlightBytes = 40_000 }
     bench.assign()
     bench.pass(.seconds(1))
     for step in 0..<20 {
@@ -51,7 +49,7 @@ import Wire
   }
 
   @Test func aBurstAfterARestIsNoSignOfSlowness() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 10))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 10)
     bench.assign()
     bench.poll(app: 0, 1)
     bench.answer(ok)
@@ -69,7 +67,7 @@ import Wire
   }
 
   @Test func batchesPassTheCapByOneBatchAtMost() {
-    var bench = MachineBench(limits: MachineBench.limits(20, app: 20), apps: 4)
+    var bench = MachineBench(maxInFlight: 20, perApp: 20, apps: 4)
     bench.assign()
     bench.pass(.seconds(1))
     let tokens = (0..<10).map { "\"a\($0)\"" }.joined(separator: ",")
@@ -94,7 +92,7 @@ import Wire
   /// One app needs a second for what it may have in flight, so that it counts neither as slow nor as brisk, and gets
   /// twice as much as it can send; what another one has behind it must not wait for that.
   @Test func anAppThatHardlyMovesHoldsUpTheOthersForAFiftiethOfTheTime() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     bench.assign()
     var (offset, held): (Int64, Duration) = (0, .zero)
     for step in 0..<2000 {
@@ -116,7 +114,7 @@ import Wire
   }
 
   @Test func aBriskAppAtItsCapIsWaitedForHoweverOften() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     bench.assign()
     var offset: Int64 = 0
     for _ in 0..<400 {
@@ -136,7 +134,7 @@ import Wire
   /// All apps connect at once when the service starts with a backlog before it: the ones that come first have room, and
   /// those at their caps have not answered yet. Nothing is wrong with them.
   @Test func whatAppsHaveBeyondTheirCapsIsWaitedForWhileTheyConnectForTheFirstTime() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), startup: .seconds(1))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100, startup: .seconds(1))
     bench.assign(0..<2)
     bench.poll(app: 0, 120)
     bench.poll(app: 1, 1, partition: 1)
@@ -152,7 +150,7 @@ import Wire
 
   /// And that ends: once, a second after the first record.
   @Test func anAppThatDoesNotConnectIsWaitedForOnceWhenTheServiceStarts() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), startup: .seconds(1))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100, startup: .seconds(1))
     bench.assign(0..<2)
     bench.poll(app: 0, 120)
     bench.poll(app: 1, 1, partition: 1)
@@ -168,7 +166,7 @@ import Wire
   /// All have much to do, and what is sent now ends a fifth of a second later. An app that begins is at its cap before
   /// the first of its own can have ended, which is no sign of slowness.
   @Test func anAppThatBeginsIsGivenTheTimeThatAllTakeAtPresent() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100), apps: 3)
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100, apps: 3)
     bench.assign(0..<2)
     var offset: Int64 = 0
     for step in 0..<200 {
@@ -190,7 +188,7 @@ import Wire
   }
 
   @Test func aDozenAppsThatDoNotMoveLeaveRoomToOneThatDoes() {
-    var bench = MachineBench(limits: MachineBench.limits(400, app: 100), apps: 13)
+    var bench = MachineBench(maxInFlight: 400, perApp: 100, apps: 13)
     bench.assign()
     bench.pass(.seconds(1))
     var offset: Int64 = 0
@@ -208,7 +206,7 @@ import Wire
   }
 
   @Test func anAppAloneWaitsForItself() {
-    var bench = MachineBench(limits: MachineBench.limits(1000, app: 100))
+    var bench = MachineBench(maxInFlight: 1000, perApp: 100)
     bench.assign()
     bench.poll(app: 0, 400)
     for _ in 0..<300 where !bench.submitted.isEmpty {

@@ -9,10 +9,10 @@ import Wire
   private let ok = SendResult.answered(Response(status: 200))
 
   private func bench(apps: Int = 2, _ change: (inout DeliveryMachine.Limits) -> Void = { _ in }) -> MachineBench {
-    var limits = DeliveryMachine.Limits()
-    limits.isOrderedByKey = true
-    change(&limits)
-    var bench = MachineBench(limits: limits, apps: apps)
+    var bench = MachineBench(apps: apps) {
+      $0.isOrderedByKey = true
+      change(&$0)
+    }
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     return bench

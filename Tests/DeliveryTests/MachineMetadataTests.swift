@@ -33,9 +33,7 @@ import Wire
   /// One app cannot be reached, and its requests lie between those of another one. All that it has waits in memory,
   /// since it is far below its cap, until its gaps fill half of a commit's metadata.
   @Test func anAppThatCannotBeReachedDoesNotFillTheMetadata() {
-    var limits = DeliveryMachine.Limits()
-    limits.metadataBytes = 100
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.metadataBytes = 100 }
     bench.assign()
     var offset: Int64 = 0
     for _ in 0..<60 {
@@ -64,9 +62,7 @@ import Wire
   }
 
   @Test func whereGapsAreManyWhatMustWaitForLongIsParked() throws {
-    var limits = DeliveryMachine.Limits()
-    limits.metadataBytes = 60
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.metadataBytes = 60 }
     bench.assign()
     bench.poll(app: 0, 400)
     for place in stride(from: 399, to: 0, by: -20) { bench.answer(.answered(Response(status: 200)), at: place) }
@@ -83,9 +79,7 @@ import Wire
 
   /// One record whose end cannot be stored holds the commit point back, however few gaps there are.
   @Test func whatIsRememberedBeyondTheCommitPointIsBounded() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxTracked = 100
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxTracked = 100 }
     bench.assign()
     bench.poll(app: 0, 1)
     bench.answer(.answered(Response(status: 200)))
@@ -111,9 +105,7 @@ import Wire
 
   /// What waits for its time from the deferred topic would hold the commit point back for as long.
   @Test func whatIsEarlyGoesBackWhereTooMuchIsRemembered() throws {
-    var limits = DeliveryMachine.Limits()
-    limits.maxTracked = 100
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxTracked = 100 }
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     bench.poll(app: 0, 1)
@@ -137,9 +129,7 @@ import Wire
   }
 
   @Test func whereGapsAreManyWhatGoesOutWithinASecondStays() throws {
-    var limits = DeliveryMachine.Limits()
-    limits.metadataBytes = 60
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.metadataBytes = 60 }
     bench.assign()
     bench.poll(app: 0, 400)
     bench.answer(.notSent(.streamRefused))

@@ -41,9 +41,7 @@ import Wire
 
   /// An app at its cap that does not move, and one more of its requests.
   private func parked(extra: String) -> MachineBench {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlightPerApp = 10
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxInFlightPerApp = 10 }
     bench.assign()
     bench.poll(app: 0, 10)
     bench.pass(.seconds(1))
@@ -150,9 +148,7 @@ import Wire
   }
 
   @Test func whatWaitsInMemoryForItsTimeIsBounded() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxEarly = 2
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxEarly = 2 }
     let id = PartitionID(topic: MachineBench.deferred, partition: 0)
     bench.assign(topic: MachineBench.deferred)
     bench.poll((0..<4).map { deferred($0, due: 1_790_000_010 + Int64($0)) } + [deferred(4, due: 1_790_000_000)])
@@ -174,9 +170,7 @@ import Wire
 
   /// Where an app has more that waits for long than may wait in memory.
   @Test func whatWaitsForLongGoesBehindWhatCameAfterItOnceAMinute() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxEarly = 0
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxEarly = 0 }
     let id = PartitionID(topic: MachineBench.deferred, partition: 0)
     bench.assign(topic: MachineBench.deferred)
     bench.poll([
@@ -204,9 +198,7 @@ import Wire
 
   /// Clocks that disagree would have it go round and round.
   @Test func onlySoManyAreParkedAnewInASecond() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxEarly = 0
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxEarly = 0 }
     bench.assign(topic: MachineBench.deferred)
     bench.pass(.seconds(100))
     bench.poll((0..<600).map { deferred($0, due: 1_790_000_900) })
@@ -217,10 +209,10 @@ import Wire
   }
 
   @Test func whatHasAKeyWhoseOrderCountsStaysInItsPlace() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxEarly = 0
-    limits.isOrderedByKey = true
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench {
+      $0.maxEarly = 0
+      $0.isOrderedByKey = true
+    }
     bench.assign(topic: MachineBench.deferred)
     bench.pass(.seconds(100))
     bench.poll([deferred(0, due: 1_790_000_900), deferred(1, due: 1_790_000_900)])
@@ -231,9 +223,7 @@ import Wire
 
   /// A broken app must not take the places of those that wait for their time.
   @Test func whatIsDueLeavesItsPlaceAmongTheEarlyOnes() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxEarly = 10
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxEarly = 10 }
     bench.assign()
     bench.assign(topic: MachineBench.deferred)
     bench.poll((0..<10).map { deferred($0, due: 1_790_000_010) })
@@ -297,9 +287,7 @@ import Wire
 
   /// Credentials that have expired, a backlog that waits for new ones, and an expiration that the app gives to all.
   @Test func whatExpiredWhileTheCredentialsHadDoesNotFloodTheDevices() {
-    var limits = DeliveryMachine.Limits()
-    limits.maxInFlightPerApp = 50
-    var bench = MachineBench(limits: limits)
+    var bench = MachineBench { $0.maxInFlightPerApp = 50 }
     var rules = bench.machine.apps[AppIndex(0)]
     rules.defaultExpiration = .seconds(60)
     var table = bench.machine.apps

@@ -17,6 +17,13 @@ import Wire
     #expect(hash(text) == expected)
   }
 
+  /// From the same vectors.
+  @Test(
+    arguments: [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] as [(String, UInt32)])
+  func theHashesOf32BitsAreThoseOfTheAuthors(text: String, expected: UInt32) {
+    #expect(FNV1a.hash32(Array(text.utf8).span) == expected)
+  }
+
   @Test func aNumberIsItsBytesTheLeastSignificantFirst() {
     var number = FNV1a()
     number.add(0x6867_6665_6463_6261)
