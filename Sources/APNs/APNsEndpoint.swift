@@ -13,8 +13,6 @@ package struct APNsEndpoint: Hashable, Sendable {
 
   /// The usual port.
   package static let defaultPort: UInt16 = 443
-  /// For networks that let APNs through but no other HTTPS.
-  package static let alternatePort: UInt16 = 2197
 
   package init(host: String, port: UInt16 = APNsEndpoint.defaultPort) {
     self.host = host

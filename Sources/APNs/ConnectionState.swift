@@ -88,12 +88,14 @@ package struct ConnectionState: Sendable {
   private var pingDeadline: Instant?
   private var starvedUntil: Instant?
   private var faults = 0
+  /// When a refused stream last counted among them.
+  private var lastRefusedStream: Instant?
   /// Refusals of the credentials in a row.
   private var refusals = 0
   /// Whether it had idled before the streams that are open, and no good answer has come since.
   private var hasRested = false
-  private var hasSent = false
-  private var tokenChangedAt: Instant?
+  /// Since when its requests carry `token`.
+  private var tokenSince: Instant?
 
   package init(
     id: ConnectionID, authentication: Authentication, token: TokenVersion, limits: PoolLimits, now: Instant
@@ -223,7 +225,7 @@ package struct ConnectionState: Sendable {
     precondition(free > 0)
     if now - lastTaken >= limits.restAfter { hasRested = true }
     streams += 1
-    hasSent = true
+    tokenSince = tokenSince ?? now
     lastTaken = now
     return now < lastHeard + limits.probeAfter ? .none : probe(limits: limits, now: now)
   }
@@ -257,16 +259,27 @@ package struct ConnectionState: Sendable {
   }
 
   /// Whether an answer shows that the connection does its work, whatever it says about the push.
-  static func showsGoodHealth(_ verdict: Verdict) -> Bool {
+  package static func showsGoodHealth(_ verdict: Verdict) -> Bool {
     switch verdict {
     case .replaceConnection, .refreshToken, .retry: false
     case .delivered, .rejected, .invalidToken, .credentialFault, .throttled: true
     }
   }
 
-  /// A stream has ended without an answer: reset, refused, cancelled.
+  /// A stream has ended without an answer, and that says nothing about the connection: named by GOAWAY, cancelled.
   package mutating func streamEnded() -> Step {
     release()
+  }
+
+  /// The peer has reset a stream. One that resets all has always the fewest open, and would be given every push.
+  ///
+  /// - Parameter isRefused: it was not processed (REFUSED_STREAM). When the peer lowers its limit many are refused at
+  ///   once, so of these only one counts in `probeAfter`.
+  package mutating func streamReset(isRefused: Bool, limits: PoolLimits, now: Instant) -> Step {
+    guard isRefused else { return faulted(limits: limits, now: now) }
+    if let lastRefusedStream, now - lastRefusedStream < limits.probeAfter { return release() }
+    lastRefusedStream = now
+    return faulted(limits: limits, now: now)
   }
 
   /// The stream that was just taken was not opened after all: the output is full.
@@ -287,21 +300,25 @@ package struct ConnectionState: Sendable {
     faulted(limits: limits, now: now)
   }
 
-  /// Takes a younger token for the requests from now on, if the last change on this connection is long enough ago. The
-  /// first token that a connection sends is no change.
+  /// Takes a younger token for the requests from now on, if this connection has carried its token for long enough: the
+  /// first one counts, since APNs may take it for a change.
   package mutating func offer(_ version: TokenVersion, limits: PoolLimits, now: Instant) {
     guard version != token else { return }
-    if let tokenChangedAt, now - tokenChangedAt < limits.tokenChangeInterval { return }
-    if hasSent { tokenChangedAt = now }
+    if let tokenSince {
+      guard now - tokenSince >= limits.tokenChangeInterval else { return }
+      self.tokenSince = now
+    }
     token = version
   }
 
   // MARK: Parts
 
-  /// Anything from the peer shows that it is alive.
+  /// An answer, SETTINGS, GOAWAY or the acknowledgement of a PING shows that the peer is alive; SETTINGS may have made
+  /// room besides.
   private mutating func heard(_ now: Instant) {
     lastHeard = now
     pingDeadline = nil
+    isBlocked = false
   }
 
   /// A stream ended in a way that casts doubt on the connection: it must answer a PING, and after some of these in a

@@ -145,12 +145,17 @@ package struct PoolState: Sendable {
     if step != .none || !wasUnlocked { plan(now) }
   }
 
-  /// A stream has ended without an answer: reset, refused, cancelled, named by GOAWAY.
+  /// A stream has ended without an answer, with its connection or since GOAWAY names it.
   package mutating func streamEnded(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }
     let step = connections[index].streamEnded()
     perform(step, index)
     if step != .none { plan(now) }
+  }
+
+  /// The peer has reset a stream; `isRefused`: without having processed it.
+  package mutating func streamReset(_ id: ConnectionID, isRefused: Bool, now: Instant) {
+    ended(id, now) { connection, limits in connection.streamReset(isRefused: isRefused, limits: limits, now: now) }
   }
 
   /// The output of the connection that was just taken is full: its stream is given back, and the connection is passed
@@ -180,9 +185,16 @@ package struct PoolState: Sendable {
 
   /// A request has had no answer in time; the lane resets its stream, and does not report that once more.
   package mutating func requestTimedOut(_ id: ConnectionID, now: Instant) {
+    ended(id, now) { connection, limits in connection.requestTimedOut(limits: limits, now: now) }
+  }
+
+  /// A stream has ended in a way that may end its connection too.
+  private mutating func ended(
+    _ id: ConnectionID, _ now: Instant, _ end: (inout ConnectionState, PoolLimits) -> ConnectionState.Step
+  ) {
     guard let index = index(of: id) else { return }
     let wasOpen = connections[index].isOpen
-    let step = connections[index].requestTimedOut(limits: limits, now: now)
+    let step = end(&connections[index], limits)
     if wasOpen, !connections[index].isOpen { noteLoss(index, now) }
     perform(step, index)
     if step != .none { plan(now) }

@@ -10,8 +10,9 @@ package import Wire
 package struct ProviderToken: Sendable {
   /// Apple's limits, and how far within them we stay.
   package struct Rules: Sendable {
-    /// The age at which a successor is signed.
-    package var refreshAge: Duration = .seconds(45 * 60)
+    /// The age at which a successor is signed. A connection that takes a token up just before that keeps it for
+    /// `minimumInterval`, and then it must still be usable.
+    package var refreshAge: Duration = .seconds(39 * 60)
     /// The age up to which a token may be sent. Apple refuses it at 60 minutes; the last one is for the way.
     package var usableAge: Duration = .seconds(59 * 60)
     /// Apple wants no change of token sooner than this.
@@ -62,8 +63,6 @@ package struct ProviderToken: Sendable {
   package private(set) var current: Signed?
   /// The one before, for connections that may not change yet.
   package private(set) var previous: Signed?
-  /// Whether a young token was called expired and none has been accepted since: worth an alarm.
-  package private(set) var suspectsClock = false
 
   private var next = TokenVersion(1)
   private var isCondemned = false
@@ -131,7 +130,6 @@ package struct ProviderToken: Sendable {
     }
     if isAccepted { return .connectionAtFault }
     isCondemned = true
-    suspectsClock = true
     return .clockSkew
   }
 
@@ -140,7 +138,6 @@ package struct ProviderToken: Sendable {
     guard current?.version == version, !isAccepted else { return }
     isAccepted = true
     isCondemned = false
-    suspectsClock = false
   }
 
   /// The token of that version, as long as it is one of the last two.

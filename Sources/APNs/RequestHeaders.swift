@@ -101,9 +101,6 @@ package struct SentNames: Sendable {
 /// The indexing is Apple's wish: the dynamic table of APNs is small, and values that never come again must not push out
 /// those that do. Nothing here allocates.
 package enum RequestHeaders {
-  /// The most fields that a request has.
-  package static let maximumCount = 11
-
   /// All fields of one request, in order.
   /// - Returns: `false`, and adds nothing, if the token is longer than `DeviceToken.length` allows.
   @inlinable
@@ -193,12 +190,6 @@ package enum RequestHeaders {
         name: "apns-collapse-id", value: notification.storage.span.extracting(notification.collapseID.indices),
         neverIndexed: sentNames.insert(SentNames.collapseID))
     }
-  }
-
-  /// Whether bytes may stand in a header field's value (RFC 9110, section 5.5): no control characters, and no blank at
-  /// either end. Collapse ids and topics that fail this would cost the stream, so they are refused when decoded.
-  package static func isFieldValue(_ text: Span<UInt8>) -> Bool {
-    !UTF8Text.hasControls(text) && (text.isEmpty || (text[0] != 0x20 && text[text.count - 1] != 0x20))
   }
 
   // MARK: Parts

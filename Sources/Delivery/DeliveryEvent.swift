@@ -59,6 +59,8 @@ package enum DeliveryEvent: Sendable {
 package struct Tally: Equatable, Sendable {
   package var consumed = 0
   package var tombstones = 0
+  /// Well-formed requests that were taken up.
+  package var requests = 0
   /// Skipped, since the commit's metadata names them as settled.
   package var alreadySettled = 0
   /// Polled a second time within one assignment, or a copy of a parked request that is in good hands otherwise.

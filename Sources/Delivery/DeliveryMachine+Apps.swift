@@ -15,7 +15,7 @@ extension DeliveryMachine {
     for index in environments.indices where index < apps.count {
       let app = AppIndex(Int32(index))
       let isSame = apps[app].environment == self.apps[app].environment && apps[app].bundleID == self.apps[app].bundleID
-      if !isSame { forgetEnvironment(app) }
+      if !isSame || apps.isRemoved(app) { forgetEnvironment(app) }
     }
     self.apps = apps
     grow()

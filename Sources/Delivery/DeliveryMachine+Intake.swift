@@ -27,7 +27,7 @@ extension DeliveryMachine {
       case .draining: tally.stray += 1
       case .consuming:
         // Once one is held, all that follow of its partition are, so that they stay in order.
-        if partitions[place].isHolding || !take(record, place, at: moment) { partitions[place].held.append(record) }
+        if partitions[place].isHolding || !take(record, place, at: moment) { partitions[place].hold(record) }
       }
     }
   }
@@ -77,6 +77,7 @@ extension DeliveryMachine {
         cameBack(record, as: request.deferral, items: items)
         return true
       }
+      tally.requests += 1
       tally.unknownFields += request.unknownFields
       let settled = items.count > 1 ? partitions[place].ledger.settledItems(of: sequence) : nil
       let storage = pushes.hold(bytes: record.body.storage.count)

@@ -133,6 +133,8 @@ package struct DeliveryMachine: Sendable {
   /// Notifications between poll and settlement.
   package var inFlight: Int { pushes.countInUse }
   package var inFlightBytes: Int { pushes.bytesInUse }
+  /// Bytes of records that were polled and are held until they are due or there is room.
+  package var heldBytes: Int { partitions.slots.reduce(0) { $0 + ($1?.heldBytes ?? 0) } }
   /// Those of them that wait in memory to be sent again.
   package var waiting: Int { waits.count }
   /// Notifications of one app between poll and settlement; `nil`: of no known app.
@@ -158,7 +160,9 @@ package struct DeliveryMachine: Sendable {
 
   /// How many more records may be polled now; 0 while the intake is paused.
   ///
-  /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter.
+  /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter. What is held
+  /// does not stop it, or what waits for its time would stop the others; but while that is much, records come one by one:
+  /// each further partition that must be held then costs one record.
   package mutating func recordRoom() -> Int {
     if isDraining || holdsIntake { return 0 }
     let room = limits.maxInFlight - inFlight
@@ -167,7 +171,8 @@ package struct DeliveryMachine: Sendable {
     } else if isIntakeStopped, inFlight <= limits.lowWater, inFlightBytes <= limits.lowWaterBytes {
       isIntakeStopped = false
     }
-    return isIntakeStopped ? 0 : room
+    if isIntakeStopped { return 0 }
+    return heldBytes > limits.maxInFlightBytes / 4 ? 1 : room
   }
 
   /// The next time at which `advance(to:)` has something to do.

@@ -16,8 +16,10 @@ struct PartitionState: Sendable {
   /// Pushes of this partition that are with a lane or await receipts.
   var busy = 0
   /// Records that are not due yet (deferred topic) or whose app is at its cap, in order, from `heldHead` on.
-  var held: [Record] = []
+  private var held: [Record?] = []
   private var heldHead = 0
+  /// Bytes of what is held.
+  private(set) var heldBytes = 0
   /// When the first of them is due; `nil` if it waits for room.
   var heldUntil: Instant?
   /// The last commit could not say all that is settled: no more is taken in until the ledger is shorter.
@@ -44,7 +46,14 @@ struct PartitionState: Sendable {
   var isHolding: Bool { heldHead < held.count }
   var firstHeld: Record? { isHolding ? held[heldHead] : nil }
 
+  mutating func hold(_ record: Record) {
+    held.append(record)
+    heldBytes += record.body.storage.count
+  }
+
   mutating func dropFirstHeld() {
+    heldBytes -= firstHeld?.body.storage.count ?? 0
+    held[heldHead] = nil
     heldHead += 1
     if heldHead == held.count { dropHeld() }
   }
@@ -52,6 +61,7 @@ struct PartitionState: Sendable {
   mutating func dropHeld() {
     held.removeAll(keepingCapacity: true)
     heldHead = 0
+    heldBytes = 0
     heldUntil = nil
     waitsForApp = false
   }

@@ -256,7 +256,7 @@ package struct Receipt: Sendable {
   package enum Outcome: Sendable {
     /// Acknowledged by all in-sync replicas.
     case acknowledged
-    /// Refused for good (too large, no permission, unknown topic).
+    /// Refused for good, for what is in the record: too large, say. What is wrong with its topic can be mended.
     case refused(String)
     /// Not known to be stored; it must be produced again.
     case undelivered(String)

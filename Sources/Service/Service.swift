@@ -122,12 +122,13 @@ package final class Service: Sendable {
     self.end = end
     loop = try EventLoop.start(name: "delivery")
     endpointLoop = try EventLoop.start(name: "endpoint")
+    // Before the group is joined: one that cannot listen ends, and the group would wait for it.
+    responder = try EndpointShell(registry: registry, health: health, problems: log.problems)
+      .listen(settings.http, on: endpointLoop)
     pipeline = try Service.makePipeline(
       settings, loop: loop, lanes: lanes, inbox: inbox, apps: apps, log: log, registry: registry, health: health,
       onEnd: { end.happened($0) })
     for loop in lanes.map(\.loop) + [loop] { health.watch(loop.name, lastTurn: { loop.lastTurn }) }
-    responder = try EndpointShell(registry: registry, health: health, problems: log.problems)
-      .listen(settings.http, on: endpointLoop)
     let expiry = ExpiryReporter(log: log)
     reloader = Reloader(
       running: image, apps: apps, loader: loader,

@@ -207,6 +207,7 @@ extension ByteStream: EventHandler, TimerHandler, TurnHandler {
     if before > 0 { sendBuffered() }
     guard state != .closed, writeFailure == nil else { return updateInterest() }
     let left = bufferedOutput
+    if left < before { lastTaken = loop.now }
     if aboveLowWater && left <= Self.lowWaterMark {
       aboveLowWater = false
       owesRoom = true

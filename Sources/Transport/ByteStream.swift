@@ -166,6 +166,8 @@ package final class ByteStream: @unchecked Sendable {
 
   // MARK: Output
 
+  /// When the kernel last took some of the output.
+  package internal(set) var lastTaken: Instant?
   /// Bytes that the kernel has not taken yet.
   package var bufferedOutput: Int { output.count + (tls?.output.count ?? 0) }
 

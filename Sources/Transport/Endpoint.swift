@@ -1,6 +1,7 @@
 /// Where to connect or to listen: a host and a port, or the path of a Unix domain socket.
 package struct Endpoint: Hashable, Sendable, CustomStringConvertible {
-  /// A name, an IPv4 or an IPv6 address (without brackets); empty means all interfaces for a listener.
+  /// A name, an IPv4 or an IPv6 address (without brackets); for a listener, empty means every IPv4
+  /// interface, and `::` those of IPv6 as well.
   package var host: String
   /// 0 lets the kernel choose, for a listener.
   package var port: UInt16

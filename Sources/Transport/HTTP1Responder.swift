@@ -7,8 +7,11 @@ package struct HTTP1Limits: Sendable {
   package var connections = 64
   /// How long a connection may keep silent before another one may take its place.
   package var courtesy = Duration.seconds(1)
-  /// Bytes of answers that clients have not taken yet, of all connections together; above it the next answer is 503.
+  /// Bytes of answers that clients have not taken yet, of all connections together; above it the next large answer is
+  /// 503. Small ones, as health checks get, are given all the same.
   package var waitingBytes = 16 << 20
+  /// Answers up to this size are small.
+  package var smallAnswer = 16 << 10
   /// For a client to deliver a request's head, from its first byte (or from the connection's beginning).
   package var headTime = Duration.seconds(10)
   /// How long a connection may rest between two requests.
@@ -66,11 +69,11 @@ package final class HTTP1Responder: @unchecked Sendable {
 
   fileprivate func leave(_ connection: HTTP1Connection) { connections[ObjectIdentifier(connection)] = nil }
 
-  /// Ends the connection that has kept silent longest, so that whoever only holds connections keeps nobody out.
+  /// Ends the connection that has kept silent longest, so that whoever only holds connections, or takes nothing of what
+  /// was asked for, keeps nobody out.
   private func makeRoom(now: Instant) -> Bool {
-    let silent = connections.values.filter { $0.silentSince != nil }
-    guard let oldest = silent.min(by: { ($0.silentSince ?? now) < ($1.silentSince ?? now) }),
-      let since = oldest.silentSince, now - since >= limits.courtesy
+    guard let oldest = connections.values.min(by: { $0.silentSince < $1.silentSince }),
+      now - oldest.silentSince >= limits.courtesy
     else { return false }
     leave(oldest)
     oldest.abort()
@@ -108,8 +111,8 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
     isServed = responder?.admit(self, now: since) ?? false
   }
 
-  /// Since when it has asked for nothing whole; `nil` while it is given an answer.
-  var silentSince: Instant? { isClosing || phase == .answer && stream.bufferedOutput > 0 ? nil : since }
+  /// Since when it has neither asked for anything whole nor taken anything of an answer.
+  var silentSince: Instant { max(since, stream.lastTaken ?? since) }
   var waitingBytes: Int { stream.bufferedOutput }
 
   /// Ends at once, without a word.
@@ -157,8 +160,12 @@ private final class HTTP1Connection: ByteStreamDelegate, TimerHandler {
       case .refused(let status): return answerAndClose(status)
       case .request(let request):
         since = stream.loop.now
-        guard responder.waitingBytes < responder.limits.waitingBytes else { return answerAndClose(503) }
-        answer(responder.handler(request), closes: !request.keepsAlive, omitsBody: request.method == .head)
+        let response = responder.handler(request)
+        let limits = responder.limits
+        guard response.body.count <= limits.smallAnswer || responder.waitingBytes < limits.waitingBytes else {
+          return answerAndClose(503)
+        }
+        answer(response, closes: !request.keepsAlive, omitsBody: request.method == .head)
         if isClosing { return }
       }
     }

@@ -48,7 +48,6 @@ package final class HTTP2Client: @unchecked Sendable {
   private let session: HTTP2Session
   private var stream: ByteStream?
   private var delegate: (any HTTP2ClientDelegate)?
-  private let isSecure: Bool
   private let deadline: Instant
 
   private var state = State.connecting
@@ -60,11 +59,10 @@ package final class HTTP2Client: @unchecked Sendable {
   private var receivedSettings = false
 
   private init(
-    loop: EventLoop, session: HTTP2Session, isSecure: Bool, deadline: Instant, delegate: any HTTP2ClientDelegate
+    loop: EventLoop, session: HTTP2Session, deadline: Instant, delegate: any HTTP2ClientDelegate
   ) {
     self.loop = loop
     self.session = session
-    self.isSecure = isSecure
     self.deadline = deadline
     self.delegate = delegate
   }
@@ -93,7 +91,7 @@ package final class HTTP2Client: @unchecked Sendable {
       throw TransportError(.system, endpoint.description, "\(error)")
     }
     let client = HTTP2Client(
-      loop: loop, session: session, isSecure: tls != nil, deadline: deadline, delegate: delegate)
+      loop: loop, session: session, deadline: deadline, delegate: delegate)
     client.stream = ByteStream.connect(
       on: loop, to: endpoint, through: proxy, tls: tls, sessions: sessions, serverName: serverName,
       deadline: deadline, delegate: client)
@@ -111,7 +109,11 @@ package final class HTTP2Client: @unchecked Sendable {
   package func submit(shared: HeaderList, own: HeaderList, body: Bytes, tag: UInt64) -> Bool {
     precondition(loop.isCurrent)
     guard state == .open, let stream, stream.hasRoom else { return false }
-    guard session.submitRequest(shared: shared, own: own, body: body, tag: tag) != nil else { return false }
+    guard session.submitRequest(shared: shared, own: own, body: body, tag: tag) != nil else {
+      // Out of stream ids: another connection has to take over.
+      if session.isGoingAway { drain() }
+      return false
+    }
     scheduleTurn()
     return true
   }
@@ -219,12 +221,6 @@ extension HTTP2Client: TurnHandler, TimerHandler {
 extension HTTP2Client: ByteStreamDelegate {
   package func streamOpened(_ stream: ByteStream) {
     guard state == .connecting, !mustClose else { return }
-    if isSecure, stream.applicationProtocol != "h2" {
-      let chosen = stream.applicationProtocol.map { "chose \"\($0)\"" } ?? "chose none"
-      return finish(
-        TransportError(
-          .applicationProtocol, stream.peer, "ALPN: we offered \"h2\" and the server \(chosen); HTTP/2 is needed"))
-    }
     state = .open
     settingsTimer = loop.schedule(at: deadline, self)
     scheduleTurn()

@@ -23,7 +23,7 @@ extension HTTP2Session {
     }
     guard id > 0 else {
       streams.giveBack(slot)
-      // The ids of this connection are used up (2^30 streams): another has to take over.
+      // The ids of this connection are used up (2^30 streams).
       if id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { state.isGoingAway = true }
       return nil
     }

@@ -125,6 +125,7 @@ extension HTTP2Session {
   /// in `produce`, which then also frames the GOAWAY that says so.)
   func receive(_ bytes: Span<UInt8>) throws(HTTP2SessionError) {
     if let failure { throw failure }
+    state.complaint = nil
     let result = unsafe bytes.withUnsafeBufferPointer {
       unsafe nghttp2_session_mem_recv(handle, $0.baseAddress, $0.count)
     }

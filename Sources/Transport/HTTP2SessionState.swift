@@ -27,7 +27,7 @@ import Wire
   /// Streams that are open for the peer and us, as far as nghttp2 has told.
   var openStreams = 0
   var pingsOutstanding = 0
-  /// What nghttp2 said last about a fault.
+  /// What nghttp2 said last about a fault of what was read last. Most are of single streams, and end nothing.
   var complaint: String?
   var fieldScratch: [nghttp2_nv] = unsafe []
   /// Names that have entered the dynamic table by `FieldIndexing.firstUseOnly`.

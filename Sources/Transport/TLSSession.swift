@@ -165,10 +165,13 @@ final class TLSSession {
 
   // MARK: Failures
 
-  /// TLS alerts from the peer have reasons of 1000 plus their number (RFC 8446, section 6.2).
-  private static let firstAlertReason: Int32 = 1000
+  // TLS alerts from the peer have reasons of 1000 plus their number (RFC 8446, section 6.2).
+
   private static let noApplicationProtocolAlert: Int32 = 1000 + 120
-  private static let protocolVersionAlert: Int32 = 1000 + 70
+  /// Those that are about our certificate: handshake_failure (what peers of TLS 1.2 say where one is missing),
+  /// bad_certificate and what follows it, unknown_ca, access_denied, certificate_required. Any other one is the peer's
+  /// trouble or the protocol's.
+  private static let certificateAlerts: Set<Int32> = [1040, 1041, 1042, 1043, 1044, 1045, 1046, 1048, 1049, 1116]
 
   private func failure(during what: String) -> TransportError {
     let error = OpenSSLError.take()
@@ -181,8 +184,7 @@ final class TLSSession {
     switch error.reason {
     case SSL_R_NO_APPLICATION_PROTOCOL, Self.noApplicationProtocolAlert: kind = .applicationProtocol
     case SSL_R_UNEXPECTED_EOF_WHILE_READING: kind = .endedEarly
-    case Self.protocolVersionAlert: kind = .handshake
-    case Self.firstAlertReason...(Self.firstAlertReason + 255): kind = .alert
+    case let reason where Self.certificateAlerts.contains(reason): kind = .alert
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: kind = .certificateRefused
     default: kind = .handshake
     }

@@ -133,6 +133,12 @@ struct PoolDriver {
     settle()
   }
 
+  mutating func streamReset(_ id: ConnectionID, isRefused: Bool = false) {
+    shadows[id]?.streams -= 1
+    pool.streamReset(id, isRefused: isRefused, now: now)
+    settle()
+  }
+
   mutating func blocked(_ id: ConnectionID) {
     shadows[id]?.streams -= 1
     pool.blocked(id, now: now)

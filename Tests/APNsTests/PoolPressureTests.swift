@@ -53,6 +53,22 @@ import Wire
     #expect(driver.take() == id)
   }
 
+  @Test func settingsAndPingsMakeAFullConnectionWorthATry() throws {
+    var driver = PoolDriver(limits: PoolLimits(), authentication: .certificate)
+    driver.demand(50)
+    let id = try #require(driver.connecting)
+    driver.connected(id)
+    for (index, words) in ["SETTINGS", "PING"].enumerated() {
+      driver.take()
+      driver.take()
+      // Before its SETTINGS HTTP/2 takes one request; none was answered yet.
+      driver.blocked(id)
+      #expect(driver.take() == nil)
+      index == 0 ? driver.settings(id, 1000) : driver.acknowledgePing(id)
+      #expect(driver.take() == id, "\(words)")
+    }
+  }
+
   @Test func aFullConnectionOpensNoOther() throws {
     var driver = driver(connections: 4)
     driver.demand(1)

@@ -86,9 +86,41 @@ extension PoolTests {
       last = version
       driver.pass(.seconds(60))
     }
-    #expect(changes.count == 5)
+    #expect(changes.count == 4, "the first token counts as one")
     for (earlier, later) in zip(changes, changes.dropFirst()) { #expect(later - earlier >= .seconds(1200)) }
     #expect(driver.connects == 1)
+  }
+
+  /// APNs refuses a token of an hour, and a connection that changes its token too soon. Both clocks together.
+  @Test(arguments: 1...20)
+  func whateverAConnectionMayCarryIsNeverTooOld(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let rules = ProviderToken.Rules()
+    var connections: [ConnectionState] = []
+    var carried: [ConnectionID: (token: TokenVersion, since: Instant)] = [:]
+    var signed: [Instant] = []
+    for minute in 0..<600 {
+      let now = Instant(nanoseconds: Int64(minute) * 60_000_000_000)
+      if signed.last.map({ now - $0 >= rules.refreshAge }) ?? true { signed.append(now) }
+      let current = TokenVersion(UInt32(signed.count))
+      if random.chance(0.1) {
+        var connection = ConnectionState(
+          id: ConnectionID(UInt32(minute)), authentication: .token, token: current, limits: limits(), now: now)
+        connection.connected(retireAt: .distantFuture, now: now)
+        connections.append(connection)
+      }
+      for index in connections.indices where random.chance(0.3) {
+        connections[index].offer(current, limits: limits(), now: now)
+        _ = connections[index].streamOpened(limits: limits(), now: now)
+        _ = connections[index].streamEnded()
+        let (id, token) = (connections[index].id, connections[index].token)
+        #expect(now - signed[Int(token.number) - 1] < rules.usableAge)
+        guard carried[id]?.token != token else { continue }
+        if let earlier = carried[id] { #expect(now - earlier.since >= rules.minimumInterval) }
+        carried[id] = (token, now)
+      }
+    }
+    #expect(connections.count > 20)
   }
 
   // MARK: The end of the pool

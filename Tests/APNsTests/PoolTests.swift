@@ -258,6 +258,36 @@ import Wire
     #expect(driver.connects == 1)
   }
 
+  /// The one that resets them has always the fewest streams. Refused ones count once in five seconds.
+  @Test(arguments: [false, true])
+  func aConnectionThatResetsItsStreamsIsReplaced(isRefused: Bool) throws {
+    var driver = PoolDriver(limits: limits(4))
+    let ids = try driver.open(limit: 100)
+    driver.demand(1000)
+    var resets = 0
+    while driver.pool.endReason(of: ids[1]) == nil, resets < 1000 {
+      guard let id = driver.take() else { break }
+      if id == ids[1] {
+        driver.streamReset(id, isRefused: isRefused)
+        driver.acknowledgePing(id)
+        resets += 1
+      }
+      driver.pass(.milliseconds(100))
+    }
+    #expect(driver.pool.endReason(of: ids[1]) == .replaced)
+    #expect(resets <= (isRefused ? 110 : 3))
+    for id in ids where id != ids[1] { #expect(driver.pool.endReason(of: id) == nil) }
+  }
+
+  @Test func manyStreamsThatAreRefusedAtOnceAreOneFault() throws {
+    var driver = PoolDriver(limits: limits())
+    let id = try driver.open(limit: 100)[0]
+    for _ in 0..<50 { driver.take() }
+    for _ in 0..<50 { driver.streamReset(id, isRefused: true) }
+    #expect(driver.pool.endReason(of: id) == nil)
+    #expect(driver.pool.streams == 0)
+  }
+
   @Test func resetStreamsAreGivenBack() throws {
     var driver = PoolDriver(limits: limits())
     let id = try driver.open(limit: 100)[0]

@@ -91,7 +91,7 @@ private struct Collector: HeaderSink {
       ("apns-collapse-id", "order-42", false),
     ]
     #expect(first.fields == wanted.map { Collector.Field(name: $0.0, value: $0.1, neverIndexed: $0.2) })
-    #expect(first.fields.count == RequestHeaders.maximumCount)
+    #expect(first.fields.count == 11)
 
     var second = Collector()
     #expect(RequestHeaders.add(push, shared: headers, sentNames: &sent, to: &second))
@@ -157,15 +157,6 @@ private struct Collector: HeaderSink {
   }
 
   @Test(arguments: [
-    ("order-42", true), ("", true), ("a b", true), ("\u{e9}", true), (" a", false), ("a ", false), ("a\nb", false),
-    ("a\u{0}", false), ("\u{7f}", false), ("a\tb", false),
-  ])
-  func fieldValuesHoldNoControlCharacters(text: String, isValid: Bool) {
-    let bytes = Array(text.utf8)
-    #expect(RequestHeaders.isFieldValue(bytes.span) == isValid)
-  }
-
-  @Test(arguments: [
     ("ab", true), ("AB12", true), (String(repeating: "f", count: 200), true), ("", false), ("abc", false),
     ("zz", false), ("a/", false), (String(repeating: "f", count: 202), false),
   ])
@@ -184,7 +175,7 @@ private struct Collector: HeaderSink {
       keyID: "ABC123DEFG", teamID: "DEF123GHIJ", issuedAt: UnixTime(seconds: 9_999_999_999),
       signer: { _ in [UInt8](repeating: 0, count: 64) })
     let all = headers(of: push, authorization: "bearer " + String(decoding: jwt, as: UTF8.self)).fields
-    #expect(all.count == RequestHeaders.maximumCount)
+    #expect(all.count == 11)
     // The one value that nothing bounds but DNS is the host's.
     let size = all.reduce(255) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
     #expect(size < 2_000)
@@ -199,7 +190,7 @@ private struct Collector: HeaderSink {
     #expect(APNsEndpoint(.production) == APNsEndpoint(host: "api.push.apple.com", port: 443))
     #expect(APNsEndpoint(.sandbox) == APNsEndpoint(host: "api.sandbox.push.apple.com", port: 443))
     #expect(APNsEndpoint(.production).authority == "api.push.apple.com")
-    #expect(APNsEndpoint(.production, port: APNsEndpoint.alternatePort).authority == "api.push.apple.com:2197")
+    #expect(APNsEndpoint(.production, port: 2197).authority == "api.push.apple.com:2197")
     #expect(APNsEndpoint(host: "::1", port: 8443).authority == "[::1]:8443")
   }
 }

@@ -110,6 +110,19 @@ import Wire
     }
   }
 
+  @Test func anAppThatIsRemovedIsSuspectNoMore() {
+    var bench = MachineBench(apps: 2)
+    bench.assign()
+    bench.poll(app: 0, 150)
+    bench.answerAll(.answered(Response(status: 400, reason: .badDeviceToken)))
+    #expect(bench.machine.isSuspect(AppIndex(0)))
+    var apps = bench.machine.apps
+    apps.remove(AppIndex(0))
+    bench.machine.update(apps: apps, at: bench.moment)
+    #expect(!bench.machine.isSuspect(AppIndex(0)))
+    #expect(bench.machine.events.contains { if case .environment(AppIndex(0), .cleared) = $0 { true } else { false } })
+  }
+
   @Test func anAnswerToABroadcastIsNeverAboutAToken() throws {
     var bench = MachineBench(apps: 1)
     bench.assign()

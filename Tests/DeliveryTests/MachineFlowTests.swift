@@ -8,6 +8,27 @@ import Wire
 @Suite struct MachineFlowTests {
   private let ok = SendResult.answered(Response(status: 200))
 
+  /// A request that is held is counted when it is taken up.
+  @Test func requestsAreCountedAsTheyAreTakenUp() {
+    var bench = MachineBench(maxInFlight: 100, perApp: 1)
+    bench.assign()
+    bench.poll(app: 0, 3)
+    #expect(bench.machine.tally.consumed == 3 && bench.machine.tally.requests == 1)
+    bench.poll([
+      MachineBench.record(nil, offset: 3), MachineBench.record("{", offset: 4),
+      MachineBench.record(MachineBench.request(0, id: 5), offset: 5),
+    ])
+    #expect(bench.machine.tally.requests == 1)
+    bench.machine.tally = Tally()
+    for _ in 0..<4 {
+      bench.answerAll()
+      bench.acknowledge()
+      bench.pass(.milliseconds(1))
+    }
+    #expect(bench.machine.tally.consumed == 0 && bench.machine.tally.tombstones == 1)
+    #expect(bench.machine.tally.requests == 3)
+  }
+
   @Test func theIntakeStopsAtTheCapAndStartsAgainAtThreeQuarters() {
     var bench = MachineBench(maxInFlight: 100, perApp: 100)
     bench.assign()

@@ -168,6 +168,37 @@ import Wire
     #expect(bench.machine.inFlight == 0)
   }
 
+  /// What is held does not stop the others, but there may be many partitions that begin with it.
+  @Test func whileMuchIsHeldRecordsComeOneByOne() {
+    var bench = MachineBench {
+      $0.maxEarly = 0
+      $0.maxInFlightBytes = 4000
+    }
+    bench.assign(0..<1, topic: MachineBench.deferred)
+    bench.assign()
+    bench.poll([deferred(0, due: 1_790_000_010), deferred(1, due: 1_790_000_010)])
+    #expect(bench.machine.inFlight == 0 && bench.machine.heldBytes > 200)
+    #expect(bench.machine.recordRoom() > 100)
+    bench.poll((2..<20).map { deferred($0, due: 1_790_000_010) })
+    #expect(bench.machine.heldBytes > 1000)
+    #expect(bench.machine.recordRoom() == 1)
+    bench.poll(app: 1, 1)
+    #expect(bench.submitted.count == 1, "another app's request")
+    bench.pass(.seconds(10))
+    #expect(bench.machine.heldBytes == 0 || bench.machine.inFlight > 5)
+    while bench.machine.heldBytes > 0 || !bench.submitted.isEmpty {
+      bench.answerAll()
+      bench.acknowledge()
+      bench.pass(.milliseconds(100))
+    }
+    #expect(bench.machine.heldBytes == 0)
+    #expect(bench.machine.recordRoom() > 100)
+    bench.poll([deferred(20, due: 1_790_000_900)])
+    bench.machine.revoke(
+      [PartitionID(topic: MachineBench.deferred, partition: 0)], isLost: false, at: bench.moment)
+    #expect(bench.machine.heldBytes == 0)
+  }
+
   /// Where an app has more that waits for long than may wait in memory.
   @Test func whatWaitsForLongGoesBehindWhatCameAfterItOnceAMinute() {
     var bench = MachineBench { $0.maxEarly = 0 }

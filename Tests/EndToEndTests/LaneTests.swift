@@ -51,6 +51,23 @@ import Wire
     #expect(fixture.registry.snapshot().appNumbers[AppSeries.rowLength + AppSeries.goAways.index] == 1)
   }
 
+  @Test(arguments: [2, 7])
+  func aConnectionThatResetsItsStreamsIsReplaced(code: Int) throws {
+    var configuration = MockServer.Configuration()
+    configuration.script = Script([Script.Rule(Script.Condition(connection: 1), .reset(code: UInt32(code)))])
+    var limits = PoolLimits()
+    limits.probeAfter = .zero
+    let fixture = try LaneFixture(configuration, limits: limits)
+    defer { fixture.stop() }
+    for number in 0..<3 {
+      fixture.submit(1, first: number)
+      #expect(fixture.results(number + 1)[0] == number + 1)
+    }
+    fixture.submit(1, first: 3)
+    #expect(fixture.results(4)[200] == 1)
+    #expect(fixture.closed(.replaced) == 1)
+  }
+
   @Test func aConnectionThatAnswersNoPingIsToldByItsName() throws {
     var configuration = MockServer.Configuration()
     configuration.script = Script([Script.Rule(Script.Condition(connection: 1), .silentConnection)])

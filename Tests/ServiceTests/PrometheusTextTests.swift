@@ -61,7 +61,7 @@ struct PrometheusTextTests {
     "martlet_notifications_total{app=\"legacy\",push_type=\"voip\",status=\"failed\"} 3",
     "martlet_notifications_total{app=\"legacy\",push_type=\"voip\",status=\"delivered\"} 0",
     "martlet_send_to_answer_seconds_bucket{app=\"legacy\",le=\"0.05\"} 1",
-    "martlet_send_to_answer_seconds_sum{app=\"legacy\"} 0.040000000",
+    "martlet_send_to_answer_seconds_sum{app=\"legacy\"} 0.040000",
     "martlet_send_to_answer_seconds_count{app=\"legacy\"} 1",
     "martlet_max_in_flight_notifications{app=\"shop-ios\"} 5000",
     "martlet_app_available{app=\"shop-ios\"} 1",
@@ -81,7 +81,7 @@ struct PrometheusTextTests {
     "martlet_end_to_end_seconds_bucket{le=\"0.05\"} 2",
     "martlet_end_to_end_seconds_bucket{le=\"60.0\"} 2",
     "martlet_end_to_end_seconds_bucket{le=\"+Inf\"} 3",
-    "martlet_end_to_end_seconds_sum 90.040000000",
+    "martlet_end_to_end_seconds_sum 90.040000",
     "martlet_end_to_end_seconds_count 3",
     "martlet_consumer_lag_records{topic=\"push.requests\",partition=\"3\"} 42",
     "martlet_assigned_partitions 2",
@@ -90,8 +90,8 @@ struct PrometheusTextTests {
     "martlet_certificate_expiry_timestamp_seconds{app=\"legacy\"} 1800000000",
     "martlet_reload_failures_total 0",
     "martlet_build_info{version=\"1.2.3\",librdkafka=\"2.0.2\",nghttp2=\"1.52.0\",openssl=\"3.0.1\"} 1",
-    "process_cpu_seconds_total 1.500000000",
-    "process_start_time_seconds 1790000000.250000000",
+    "process_cpu_seconds_total 1.500000",
+    "process_start_time_seconds 1790000000.250000",
   ])
   func showsTheNumber(line: String) {
     fill()

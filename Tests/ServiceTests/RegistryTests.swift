@@ -96,6 +96,17 @@ struct RegistryTests {
   }
 
   @Test
+  func aSumDoesNotOverflow() {
+    let shard = registry.makeShard()
+    // What a record's time in seconds, taken for milliseconds, makes of its age.
+    for _ in 0..<100 { shard.observe(.endToEnd, .seconds(1_780_000_000)) }
+    let text = String(
+      decoding: PrometheusText.render(registry.snapshot(), health: nil, process: nil, as: .prometheus), as: UTF8.self)
+    #expect(text.contains("martlet_end_to_end_seconds_sum 8640000\n"))
+    #expect(text.contains("martlet_end_to_end_seconds_count 100\n"))
+  }
+
+  @Test
   func bucketsFollowTheirBounds() {
     for (index, bound) in HistogramBuckets.bounds.enumerated() {
       #expect(HistogramBuckets.index(nanoseconds: bound) == index)

@@ -92,8 +92,8 @@ final class SimulatedLaneApp {
       }
     }
     pool.demand(pending: pending.count, now: now)
+    if returnStale(now) { pool.demand(pending: pending.count, now: now) }
     perform()
-    returnStale(now)
     checkPool()
     wake(at: pool.nextDeadline)
   }
@@ -135,12 +135,14 @@ final class SimulatedLaneApp {
 
   private func connection(_ id: ConnectionID) -> AppleConnection? { connections.first { $0.id == id } }
 
-  private func returnStale(_ now: Instant) {
+  private func returnStale(_ now: Instant) -> Bool {
+    let count = pending.count
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
     while let first = pending.first, first.since + requestTimeout <= now {
       returnFirst(SendFailure(waitedFor: pool))
     }
     if let first = pending.first { wake(at: first.since + requestTimeout) }
+    return pending.count != count
   }
 
   private func returnPending(_ failure: SendFailure) {
@@ -219,7 +221,11 @@ final class SimulatedLaneApp {
 
   func failed(_ connection: AppleConnection, _ tag: UInt64, _ result: SendResult) {
     guard !isDead, let request = requests.removeValue(forKey: tag) else { return }
-    pool.streamEnded(connection.id, now: world.now)
+    switch result {
+    case .notSent(.streamRefused): pool.streamReset(connection.id, isRefused: true, now: world.now)
+    case .lost(.streamRefused): pool.streamReset(connection.id, isRefused: false, now: world.now)
+    default: pool.streamEnded(connection.id, now: world.now)
+    }
     finish(request, result)
   }
 

@@ -175,6 +175,19 @@ private final class Fixture {
     }
   }
 
+  @Test func connectionsThatTakeNothingKeepNobodyOut() throws {
+    var limits = HTTP1Limits()
+    limits.connections = 3
+    limits.courtesy = .zero
+    limits.answerTime = .seconds(600)
+    try Fixture.run(limits) { fixture in
+      let greedy = (0..<3).map { _ in fixture.client("GET /big HTTP/1.1\r\nHost: a\r\n\r\n", paused: true) }
+      #expect(waitUntil { fixture.served == 3 && fixture.waiting > 3 << 20 })
+      #expect(fixture.exchange("GET /in HTTP/1.0\r\n\r\n").hasSuffix("you asked for /in"))
+      for client in greedy { client.abort() }
+    }
+  }
+
   @Test func answersThatNobodyTakesAreBoundedInAll() throws {
     var limits = HTTP1Limits()
     limits.waitingBytes = 20 << 20
@@ -182,7 +195,8 @@ private final class Fixture {
       // Each of them lets 16 MiB wait; the second one is still let in.
       let greedy = (0..<2).map { _ in fixture.client("GET /big HTTP/1.1\r\nHost: a\r\n\r\n", paused: true) }
       #expect(waitUntil { fixture.waiting > 20 << 20 })
-      #expect(fixture.exchange("GET /more HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
+      #expect(fixture.exchange("GET /big HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
+      #expect(fixture.exchange("GET /healthz HTTP/1.0\r\n\r\n").hasSuffix("you asked for /healthz"), "small ones are given")
       for client in greedy { client.abort() }
       #expect(waitUntil { fixture.served == 0 })
       #expect(fixture.exchange("GET /more HTTP/1.0\r\n\r\n").hasSuffix("you asked for /more"))

@@ -11,6 +11,9 @@ enum FileContent: Hashable, Sendable {
   /// The names in a directory, hidden ones left out.
   case directory([String])
 
+  /// Whether two that are equal have the same content.
+  var isKnown: Bool { if case .file = self { true } else { false } }
+
   /// Reads it; symbolic links are followed.
   static func read(_ path: String) -> FileContent {
     if FileProbe.isDirectory(path) {

@@ -48,6 +48,8 @@ final class DirectConnection: @unchecked Sendable {
   private var client: HTTP2Client?
   private var isReady = false
   private var isUnlocked = false
+  /// Whether a request went out on it. One that ends before that may do so again and again.
+  private var isUsed = false
   private var waiting: [Waiting] = []
   private var open: [UInt64: Waiting] = [:]
   private var lastNumber = 0
@@ -122,6 +124,7 @@ final class DirectConnection: @unchecked Sendable {
         // Its stream limit: the next answer or SETTINGS go on here.
         return
       }
+      isUsed = true
       var sent = waiting.removeFirst()
       loop.cancel(sent.timer)
       sent.timer = loop.schedule(at: loop.now + requestTimeout) { self.expire(next.number) }
@@ -136,6 +139,7 @@ final class DirectConnection: @unchecked Sendable {
   private func connect() {
     isReady = false
     isUnlocked = false
+    isUsed = false
     trace(.connecting(to: proxy.map { "\(endpoint) through \($0.endpoint)" } ?? endpoint.description))
     do throws(TransportError) {
       client = try HTTP2Client.connect(
@@ -219,7 +223,9 @@ extension DirectConnection: HTTP2ClientDelegate {
     self.client = nil
     isReady = false
     let reason = Reason(goAwayData: debugData.span).map { " \($0.text)" } ?? ""
-    trace(.disconnected(cause: "APNs closes the connection: GOAWAY \(HTTP2Code.name(code))\(reason)"))
+    let cause = "APNs closes the connection: GOAWAY \(HTTP2Code.name(code))\(reason)"
+    guard isUsed else { return fail(TransportError(.reset, client.peer, cause)) }
+    trace(.disconnected(cause: cause))
     pump()
   }
 
@@ -230,10 +236,10 @@ extension DirectConnection: HTTP2ClientDelegate {
   func clientClosed(_ client: HTTP2Client, _ error: TransportError?) {
     guard client === self.client else { return }
     self.client = nil
-    let wasReady = exchange(&isReady, with: false)
-    guard let error else { return pump() }
-    // One that broke in use says nothing against the next one; one that could not be made does.
-    guard wasReady, waiting.isEmpty else { return fail(error) }
-    trace(.disconnected(cause: error.description))
+    isReady = false
+    // One that broke in use says nothing against the next one; one that could not be made, or not be used, does.
+    guard isUsed else { return fail(error ?? TransportError(.endedEarly, client.peer, "closed before it was used")) }
+    if let error { trace(.disconnected(cause: error.description)) }
+    pump()
   }
 }

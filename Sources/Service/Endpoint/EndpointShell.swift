@@ -5,9 +5,9 @@ import Wire
 
 /// Puts the endpoint's answers on a socket, and keeps what the status page shows over time.
 ///
-/// All of it happens on the endpoint's loop, so that nothing that is asked here can make delivery wait. An answer that
-/// took long to make is given again for a while: whatever is asked, and how often, making them takes no more than a
-/// fifth of one core.
+/// All of it happens on the endpoint's loop, so that nothing that is asked here can make delivery wait. Metrics and status
+/// that took long to make are given again for a while: however often they are asked for, making them takes no more than
+/// a fifth of one core. All other answers are small.
 final class EndpointShell: Sendable {
   private enum Page: Hashable {
     case metrics(MetricsFormat)

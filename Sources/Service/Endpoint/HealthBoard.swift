@@ -53,9 +53,12 @@ package final class HealthBoard: Sendable {
   /// - Parameters:
   ///   - fault: why the app's notifications cannot be sent; `nil`: they can.
   ///   - name: of a configured app.
-  package func setFault(_ fault: String?, ofApp name: String) {
+  ///   - replacesKnown: whether it takes the place of a fault that is there already.
+  package func setFault(_ fault: String?, ofApp name: String, replacesKnown: Bool = true) {
     state.withLock { state in
-      for index in state.apps.indices where state.apps[index].name == name { state.apps[index].fault = fault }
+      for index in state.apps.indices where state.apps[index].name == name {
+        if replacesKnown || state.apps[index].fault == nil { state.apps[index].fault = fault }
+      }
     }
   }
 

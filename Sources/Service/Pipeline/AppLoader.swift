@@ -33,8 +33,8 @@ struct AppLoader: Sendable {
   let delivery: DeliverySettings
   let laneCount: Int
   private var sources: [KeyName: SharedKey] = [:]
-  /// By the content of the file of authorities; `absent` stands for the system's.
-  private var contexts: [FileContent: TLSContext] = [:]
+  /// By the content of the file of authorities; `nil` stands for the system's.
+  private var contexts: [FileContent?: TLSContext] = [:]
 
   init(delivery: DeliverySettings, laneCount: Int) {
     self.delivery = delivery
@@ -71,7 +71,7 @@ struct AppLoader: Sendable {
     let tls: TLSContext
     if let token = app.token {
       credentials = .token(try source(of: token, contents[token.keyFile] ?? .unreadable))
-      tls = try sharedContext(trust, app.server?.caFile.map { contents[$0] ?? .unreadable } ?? .absent)
+      tls = try sharedContext(trust, app.server?.caFile.map { contents[$0] ?? .unreadable })
     } else if let certificate = app.certificate {
       var password: String?
       if let file = certificate.passwordFile { password = try FileProbe.line(file) }
@@ -97,14 +97,16 @@ struct AppLoader: Sendable {
     of token: TokenSettings, _ content: FileContent
   ) throws(TransportError) -> TokenSource {
     let name = KeyName(content: content, keyID: token.keyID, teamID: token.teamID)
-    if case .file = content, let known = sources[name] { return known.source }
+    if content.isKnown, let known = sources[name] { return known.source }
     let key = try SigningKey.load(file: token.keyFile)
     let source = TokenSource(keyID: token.keyID, teamID: token.teamID, key: key)
     sources[name] = SharedKey(source: source)
     return source
   }
 
-  private mutating func sharedContext(_ trust: Trust, _ content: FileContent) throws(TransportError) -> TLSContext {
+  /// - Parameter content: of the file of authorities; `nil`: the system's are trusted.
+  private mutating func sharedContext(_ trust: Trust, _ content: FileContent?) throws(TransportError) -> TLSContext {
+    if let content, !content.isKnown { return try TLSContext.client(trust: trust) }
     if let known = contexts[content] { return known }
     let context = try TLSContext.client(trust: trust)
     contexts[content] = context

@@ -88,8 +88,8 @@ final class LaneApp {
       }
     }
     pool.demand(pending: pending.count - pendingHead, now: now)
+    if returnStale(now) { pool.demand(pending: pending.count - pendingHead, now: now) }
     perform(now)
-    returnStale(now)
     lane.wake(at: pool.nextDeadline)
   }
 
@@ -193,13 +193,17 @@ final class LaneApp {
 
   /// Sends back what no connection will take soon: all of it when none can be made, and what has waited for longer than
   /// a request may take, so that its expiration is looked at again.
-  private func returnStale(_ now: Instant) {
-    guard hasPending else { return }
+  ///
+  /// - Returns: whether any was.
+  private func returnStale(_ now: Instant) -> Bool {
+    guard hasPending else { return false }
+    let count = pending.count - pendingHead
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
     while hasPending, pending[pendingHead].since + lane.requestTimeout <= now {
       returnFirst(SendFailure(waitedFor: pool))
     }
     if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
+    return pending.count - pendingHead != count
   }
 
   // MARK: Provider token
@@ -214,15 +218,15 @@ final class LaneApp {
     return true
   }
 
-  private func noteToken(_ request: LaneRequest, _ verdict: Verdict) {
+  private func noteToken(_ request: LaneRequest, _ response: Response) {
     guard case .token(let source) = runtime.credentials else { return }
-    if verdict == .refreshToken {
+    if response.verdict == .refreshToken {
       if source.reportedExpired(request.token, at: lane.loop.moment) == .clockSkew {
         lane.log.warning(
           "provider_token_refused", "APNs calls a fresh provider token expired: the clock of this machine may be wrong",
           [.app(runtime.name)])
       }
-    } else if verdict != .credentialFault, accepted != request.token {
+    } else if response.status != 403, ConnectionState.showsGoodHealth(response.verdict), accepted != request.token {
       accepted = request.token
       source.reportedAccepted(request.token)
     }
@@ -246,17 +250,24 @@ final class LaneApp {
     guard let request = lane.requests.remove(tag) else { return }
     let verdict = response.verdict
     pool.answered(connection.id, verdict, status: response.status, now: lane.loop.now)
-    noteToken(request, verdict)
+    noteToken(request, response)
     // Whoever was refused introduces himself anew.
     if verdict == .credentialFault { runtime.sessions.removeAll() }
     report(request, .answered(response))
     lane.touch(self)
   }
 
-  func failed(_ connection: LaneConnection, tag: UInt64, _ result: SendResult) {
+  func failed(_ connection: LaneConnection, tag: UInt64, _ failure: StreamFailure) {
     guard let request = lane.requests.remove(tag) else { return }
-    pool.streamEnded(connection.id, now: lane.loop.now)
-    report(request, result)
+    switch failure {
+    case .refused, .reset:
+      let isRefused = failure == .refused
+      pool.streamReset(connection.id, isRefused: isRefused, now: lane.loop.now)
+      report(request, isRefused ? .notSent(.streamRefused) : .lost(.streamRefused))
+    case .connectionLost:
+      pool.streamEnded(connection.id, now: lane.loop.now)
+      report(request, .lost(.connectionClosed))
+    }
     lane.touch(self)
   }
 

@@ -34,11 +34,7 @@ final class LaneConnection: HTTP2ClientDelegate {
   }
 
   func clientStreamFailed(_ client: HTTP2Client, tag: UInt64, _ failure: StreamFailure) {
-    switch failure {
-    case .refused: app.failed(self, tag: tag, .notSent(.streamRefused))
-    case .reset: app.failed(self, tag: tag, .lost(.streamRefused))
-    case .connectionLost: app.failed(self, tag: tag, .lost(.connectionClosed))
-    }
+    app.failed(self, tag: tag, failure)
   }
 
   func clientGoAway(_ client: HTTP2Client, lastStream: Int32, code: UInt32, debugData: [UInt8]) {

@@ -107,6 +107,7 @@ final class Pipeline: @unchecked Sendable {
   }
 
   private func turn() {
+    if case .ended = phase { return }
     let moment = loop.moment
     takeOutcomes(moment)
     takeReceipts(moment)
@@ -116,7 +117,12 @@ final class Pipeline: @unchecked Sendable {
     commit(moment)
     endPhase(moment)
     observer.note(&machine, consumer: consumer, queued: publisher.queued, at: moment)
-    scheduleNext(moment)
+    if case .ended = phase {
+      // The process ends now: it does not wait for what nobody answers.
+      if !consumer.isClosed { consumer.abandon() }
+    } else {
+      scheduleNext(moment)
+    }
   }
 
   private func takeOutcomes(_ moment: Moment) {
@@ -168,7 +174,6 @@ final class Pipeline: @unchecked Sendable {
   /// Sleeps until something happens; goes on at once while Kafka's queues are not empty, since they announce only that
   /// they are no longer empty.
   private func scheduleNext(_ moment: Moment) {
-    if case .ended = phase { return }
     let canPoll = consumer.hasRecords && !publisher.isBlocked && machine.recordRoom() > 0
     if canPoll || publisher.hasMore || consumer.hasControlEvents { again?.signal() }
     let next = min(
@@ -293,7 +298,6 @@ extension Pipeline {
         end(.drained(unfinished: machine.inFlight))
       }
     case .end:
-      if !consumer.isClosed { consumer.abandon() }
       end(.drained(unfinished: machine.inFlight))
     }
   }

@@ -57,7 +57,7 @@ struct PipelineObserver {
     metrics.set(.producerQueue, to: queued)
   }
 
-  private func note(_ event: DeliveryEvent) {
+  func note(_ event: DeliveryEvent) {
     switch event {
     case .finished(let finished): note(finished)
     case .attempted(let attempt):
@@ -128,7 +128,7 @@ struct PipelineObserver {
     let name = apps[app].name
     switch change {
     case .opened:
-      health.setFault(result.fault + "; it is tried again", ofApp: name)
+      health.setFault(result.fault + "; it is tried again", ofApp: name, replacesKnown: !result.isWithoutCredentials)
       log.warning(
         "app_unavailable", "an app cannot be served; its requests wait", [.app(name), .cause(CauseText(result.fault))])
     case .closed:
@@ -161,7 +161,7 @@ struct PipelineObserver {
     if tally.consumed > 0 { health.setKafkaFault(nil, of: KafkaSide.consumer.rawValue, at: nil) }
     if tally.stored != Tally().stored { health.setKafkaFault(nil, of: KafkaSide.producer.rawValue, at: nil) }
     metrics.add(.recordsConsumed, tally.consumed)
-    metrics.add(.requestsDecoded, tally.consumed - tally.tombstones - tally.stray)
+    metrics.add(.requestsDecoded, tally.requests)
     metrics.add(.tombstones, tally.tombstones)
     metrics.add(.publications(.results), tally.stored.results)
     metrics.add(.publications(.invalidTokens), tally.stored.invalidTokens)
@@ -184,7 +184,7 @@ struct PipelineObserver {
       metrics.set(.inFlight, app: app, to: value)
       shownInFlight[row] = value
     }
-    metrics.set(.bytesInFlight, to: machine.inFlightBytes)
+    metrics.set(.bytesInFlight, to: machine.inFlightBytes + machine.heldBytes)
     metrics.set(.waiting, to: machine.waiting)
     metrics.set(.intakeHeld, to: machine.isIntakeHeld ? 1 : 0)
     registry.setPartitions(
@@ -269,7 +269,7 @@ struct PipelineObserver {
 
   func note(_ change: OutputHealth.Change) {
     let name = "topic \(change.topic.label)"
-    metrics.add(.outputBlocked(change.topic), change.fault == nil ? -1 : 1)
+    metrics.set(.outputBlocked(change.topic), to: change.fault == nil ? 0 : 1)
     switch change.fault {
     case .refused(let text):
       health.setKafkaFault("\(name) takes no records: \(text)", of: name, at: nil)
@@ -292,6 +292,11 @@ struct PipelineObserver {
 }
 
 extension SendResult {
+  /// The app's key or certificate cannot be used. What has found that out knows more of it.
+  fileprivate var isWithoutCredentials: Bool {
+    if case .notSent(.credentials) = self { true } else { false }
+  }
+
   /// Why an app cannot be served, when this is the last of many such results.
   fileprivate var fault: String {
     switch self {

@@ -9,11 +9,11 @@ extension MetricCatalogue {
       "records_consumed_total", .counter, .records, at: .recordsConsumed, zeros: .shown, "Records polled from Kafka."),
     family(
       "requests_decoded_total", .counter, .requests, at: .requestsDecoded, zeros: .shown,
-      "Records that were well-formed requests."),
+      "Well-formed requests that were taken up; a batch is one."),
     family(
       "requests_invalid_total", .counter, .requests, by: "rule", at: ServiceSeries.invalid(.malformedJSON),
       values: InvalidRule.allCases.map(\.rawValue), zeros: .hidden,
-      "Records that broke the contract, by the rule they broke."),
+      "Records and items of batches that broke the contract, by the rule they broke."),
     family(
       "tombstones_total", .counter, .records, at: .tombstones, zeros: .shown,
       "Records without a value, which are skipped."),
@@ -29,7 +29,7 @@ extension MetricCatalogue {
         + "partition next takes them up."),
     family(
       "in_flight_bytes", .gauge, .bytes, at: .bytesInFlight, zeros: .shown,
-      "Bytes of notifications taken from Kafka and not yet settled."),
+      "Bytes of requests taken from Kafka and not yet settled, those that are held until they are due included."),
     family(
       "waiting_notifications", .gauge, .notifications, at: .waiting, zeros: .shown,
       "What waits in memory for its time: notifications for their next attempt, results to be written again."),

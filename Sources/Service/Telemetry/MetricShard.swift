@@ -68,7 +68,8 @@ package final class MetricShard: Sendable {
     unsafe service[series.index].store(UInt64(bitPattern: Int64(value)), ordering: .relaxed)
   }
 
-  /// Records one span. One that is negative, because two clocks differ, counts as none.
+  /// Records one span. One that is negative, because two clocks differ, counts as none. In the sum, which has
+  /// microseconds, one of more than a day counts as a day, so that wrong timestamps of records do not have it overflow.
   package func observe(_ latency: Latency, _ span: Duration) {
     unsafe Self.observe(span.nanoseconds, at: service + ServiceSeries.histogram(latency).index)
   }
@@ -114,8 +115,11 @@ package final class MetricShard: Sendable {
   private static func observe(_ nanoseconds: Int64, at buckets: UnsafeMutablePointer<Atomic<UInt64>>) {
     let nanoseconds = max(0, nanoseconds)
     unsafe add(1, to: buckets + HistogramBuckets.index(nanoseconds: nanoseconds))
-    unsafe add(Int(nanoseconds), to: buckets + HistogramBuckets.count)
+    let microseconds = min((nanoseconds / 100 + 5) / 10, longestMicroseconds)
+    unsafe add(Int(microseconds), to: buckets + HistogramBuckets.count)
   }
+
+  private static let longestMicroseconds: Int64 = 86_400_000_000
 
   /// The one writer may read and write back in two steps.
   private static func add(_ amount: Int, to number: UnsafeMutablePointer<Atomic<UInt64>>) {

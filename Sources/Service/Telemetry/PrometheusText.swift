@@ -98,7 +98,7 @@ package struct PrometheusText {
         append(sum)
       }
       append(parts.sum, label)
-      append(seconds: numbers[base + HistogramBuckets.count])
+      append(microseconds: numbers[base + HistogramBuckets.count])
       append(parts.count, label)
       append(sum)
     }
@@ -168,14 +168,14 @@ package struct PrometheusText {
   private mutating func renderProcess(_ process: ProcessSample) {
     header(MetricCatalogue.processCPU)
     append(MetricCatalogue.processCPU.name + " ")
-    append(seconds: UInt64(max(0, process.cpuNanoseconds)))
+    append(microseconds: UInt64(max(0, process.cpuNanoseconds)) / 1000)
     gauge(MetricCatalogue.processMemory, UInt64(max(0, process.residentBytes)))
     gauge(MetricCatalogue.processDescriptors, UInt64(max(0, process.openDescriptors)))
     gauge(MetricCatalogue.processMostDescriptors, UInt64(max(0, process.mostDescriptors)))
     gauge(MetricCatalogue.processThreads, UInt64(max(0, process.threads)))
     header(MetricCatalogue.processStart)
     append(MetricCatalogue.processStart.name + " ")
-    append(seconds: UInt64(max(0, process.startTime.milliseconds)) * 1_000_000)
+    append(microseconds: UInt64(max(0, process.startTime.milliseconds)) * 1000)
   }
 
   private mutating func gauge(_ metric: Metric, _ number: UInt64, values: [String] = []) {
@@ -229,13 +229,13 @@ package struct PrometheusText {
     out.append(UInt8(ascii: "\n"))
   }
 
-  /// Nanoseconds as seconds, and the end of the line.
-  private mutating func append(seconds nanoseconds: UInt64) {
-    out.append(decimal: nanoseconds / 1_000_000_000)
-    let rest = nanoseconds % 1_000_000_000
+  /// Microseconds as seconds, and the end of the line.
+  private mutating func append(microseconds: UInt64) {
+    out.append(decimal: microseconds / 1_000_000)
+    let rest = microseconds % 1_000_000
     if rest != 0 {
       out.append(UInt8(ascii: "."))
-      DecimalText.append(rest, digits: 9, to: &out)
+      DecimalText.append(rest, digits: 6, to: &out)
     }
     out.append(UInt8(ascii: "\n"))
   }
