@@ -62,10 +62,7 @@ package final class Consumer {
   ) throws(KafkaError) {
     try Consumer.checkTopics(names)
     guard !group.isEmpty else { throw .configuration("group.id", "it is empty") }
-    let configuration = try Configuration(properties, for: .consumer)
-    try configuration.set("group.id", group)
-    try configuration.set("enable.auto.commit", "false")
-    try configuration.set("enable.auto.offset.store", "false")
+    var configuration = try Configuration.consumer(properties, group: group)
     configuration.watchJoins(joins)
     if membership == .group { try configuration.set("enable.partition.eof", "true") }
     let client = try KafkaClient(

@@ -1,4 +1,5 @@
 import CRdKafka
+import Synchronization
 
 /// Checked settings for librdkafka, in the order in which they were made.
 ///
@@ -91,6 +92,11 @@ package struct KafkaProperties: Sendable {
 @safe
 struct Configuration: ~Copyable {
   private let conf: OpaquePointer
+  private var isWatched = false
+
+  /// Configurations that were watched and refused. The library has destroyed their interceptors, and would destroy them
+  /// once more if they were freed (as of 2.0.2). There is one at most in the life of a process: it ends over that.
+  private static let refused = Mutex<[UInt]>([])
 
   init() {
     // The library has no failure here: it stops the process when memory runs out.
@@ -100,12 +106,14 @@ struct Configuration: ~Copyable {
   deinit { unsafe rd_kafka_conf_destroy(conf) }
 
   /// The settings of `properties` that are meant for this kind of client.
-  init(_ properties: KafkaProperties, for side: KafkaLibrary.Side) throws(KafkaError) {
+  ///
+  /// - Parameter isReachable: whether the client is to reach the brokers.
+  init(_ properties: KafkaProperties, for side: KafkaLibrary.Side, isReachable: Bool = true) throws(KafkaError) {
     self.init()
     guard !properties.needsToken || properties.tokenSource != nil else {
       throw .configuration("sasl.mechanism", "OAUTHBEARER needs a file with the token: set kafka.oauthTokenFile")
     }
-    try set("bootstrap.servers", properties.brokers)
+    if isReachable { try set("bootstrap.servers", properties.brokers) }
     for entry in properties.entries {
       let whose = KafkaLibrary.sides[entry.name] ?? .both
       if whose == .both || whose == side { try set(entry.name, entry.value) }
@@ -125,7 +133,10 @@ struct Configuration: ~Copyable {
   func enableEvents(_ kinds: Int32) { unsafe rd_kafka_conf_set_events(conf, kinds) }
 
   /// Has the client's joins watched. The watch must outlive the client.
-  func watchJoins(_ watch: JoinWatch) { unsafe watch.install(conf) }
+  mutating func watchJoins(_ watch: JoinWatch) {
+    isWatched = true
+    unsafe watch.install(conf)
+  }
 
   /// For a client whose log is of no interest (the one that hosts a mock cluster).
   func silence() { unsafe rd_kafka_conf_set_log_cb(conf, nil) }
@@ -138,7 +149,13 @@ struct Configuration: ~Copyable {
       return unsafe client != nil
     }
     guard let client = unsafe client else {
-      _ = consume self
+      if isWatched {
+        let address = unsafe UInt(bitPattern: conf)
+        Self.refused.withLock { $0.append(address) }
+        discard self
+      } else {
+        _ = consume self
+      }
       throw .configuration("kafka", problem ?? "the client could not be made")
     }
     discard self

@@ -30,9 +30,7 @@ package final class Producer {
   ///   - log: called from `takeReports` and `flush`.
   /// - Throws: `KafkaError`, usually of origin `configuration`.
   package init(properties: KafkaProperties, isOneByOne: Bool = false, log: @escaping LogSink) throws(KafkaError) {
-    let configuration = try Configuration(properties, for: .producer)
-    try configuration.set("enable.idempotence", "true")
-    try configuration.set("acks", "all")
+    let configuration = try Configuration.producer(properties)
     if isOneByOne { try configuration.set("batch.num.messages", "1") }
     client = try KafkaClient(
       RD_KAFKA_PRODUCER, configuration, properties, events: Int32(RD_KAFKA_EVENT_DR), log: log)

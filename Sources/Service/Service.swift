@@ -298,7 +298,7 @@ extension KafkaSettings {
     var result = try KafkaProperties(brokers: brokers.joined(separator: ","))
     for property in properties + own {
       switch property.value {
-      case .text(let text): try result.set(property.name, to: text)
+      case .text(let text), .path(let text): try result.set(property.name, to: text)
       case .file(let file):
         try result.set(property.name, to: try FileProbe.line(file))
       }

@@ -50,7 +50,7 @@ struct CheckReport {
       settings = loaded.settings
       problems = loaded.warnings
       let findings = CredentialCheck.findings(in: loaded.settings, file: file, now: now)
-      problems += findings.problems
+      problems += findings.problems + KafkaFitCheck.problems(of: loaded.settings.kafka, file: file)
       expiries = findings.expiries
     } catch {
       problems = error.problems

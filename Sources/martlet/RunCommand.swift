@@ -21,7 +21,7 @@ enum RunCommand {
     }
     let loaded: LoadedSettings
     do {
-      loaded = try SettingsLoader.load(file: try arguments.required("config"))
+      loaded = try SettingsLoader.load(file: try arguments.required("config"), toleratesUnreadableApps: true)
     } catch let error as ConfigurationError {
       for problem in error.problems { Console.error(problem.text) }
       return .configuration

@@ -25,7 +25,8 @@ import Wire
       if let user { driver.answered(user, status, reason) }
     case 14:
       guard let user else { break }
-      if random.chance(0.3) { driver.streamEnded(user) } else { driver.streamReset(user, isRefused: random.chance(0.5)) }
+      let isReset = random.chance(0.7)
+      isReset ? driver.streamReset(user, isRefused: random.chance(0.5)) : driver.streamEnded(user)
     case 15: if let user { driver.timedOut(user) }
     case 16: if let id { driver.settings(id, [0, 1, 2, 5, 1000, .max][random.uniform(below: 6)]) }
     case 17:

@@ -34,6 +34,21 @@ struct CheckCommandTests {
     #expect(report.json.hasPrefix(#"{"ok":false,"#))
   }
 
+  @Test(arguments: [
+    ("properties: { 'security.protocol': 'sasl_ssl', 'sasl.mechanism': 'PLAIN' }", "of the clients: sasl.username"),
+    ("properties: { 'session.timeout.ms': 400000 }", "of the consumer: `max.poll.interval.ms`"),
+    ("producerProperties: { 'max.in.flight': 6 }", "of the producer: `max.in.flight`"),
+  ])
+  func whatKafkasClientsWouldRefuseIsTold(members: String, words: String) throws {
+    let report = try withFile(SigningKey.generate().privatePEM()) { key in
+      let token = "{ keyFile: '\(key)', keyId: 'ABC123DEFG', teamId: 'DEF123GHIJ' }"
+      return try self.report(
+        "{ kafka: { brokers: 'b', \(members) }, apps: { a: { bundleId: 'com.example', token: \(token) } } }")
+    }
+    #expect(report.exitCode == .configuration)
+    #expect(report.text.contains("✗ kafka: librdkafka refuses the properties \(words)"), "\(report.text)")
+  }
+
   @Test
   func aGoodConfigurationIsSummed() throws {
     let report = try withFile(SigningKey.generate().privatePEM()) { key in try self.report(keyFile: key) }

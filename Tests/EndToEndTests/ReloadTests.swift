@@ -88,10 +88,11 @@ import Wire
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
-  func anAppWhoseKeyWasBrokenAtTheStartComesAlive() async throws {
+  @Test(.timeLimit(.minutes(3)), arguments: [true, false])
+  func anAppWhoseKeyWasBrokenAtTheStartComesAlive(isMissing: Bool) async throws {
     let world = try ReloadWorld(apps: ["good": 1, "late": 2], script: Script()) { files in
       try files.replace("TESTKEY002.p8", "nothing that is a key")
+      if isMissing { files.remove("TESTKEY002.p8") }
     }
     try await world.traffic.produce(["good", "late"], 20)
     #expect(await world.traffic.wait(for: 20))

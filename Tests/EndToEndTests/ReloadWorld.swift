@@ -61,7 +61,7 @@ final class ReloadWorld: Sendable {
         delivery: { lanes: 2, maxConnectionsPerApp: 2, commitInterval: "200ms", retryBackoff: { initial: "50ms" } } }
       """)
     try change(files)
-    let loaded = try SettingsLoader.load(file: main)
+    let loaded = try SettingsLoader.load(file: main, toleratesUnreadableApps: true)
     let logged = LogCopy()
     self.logged = logged
     registry = Registry(

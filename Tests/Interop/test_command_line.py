@@ -72,6 +72,22 @@ def test_a_wrong_configuration_is_explained(world):
     assert martlet("check", "--config", world.directory / "nowhere.json5").returncode == CONFIGURATION
 
 
+def test_what_the_client_of_kafka_refuses_is_explained(world):
+    cases = {
+        "no user": ({"security.protocol": "sasl_ssl", "sasl.mechanism": "SCRAM-SHA-256"}, "sasl.username"),
+        "no authorities": ({"security.protocol": "ssl", "ssl.ca.location": "/nowhere/ca.pem"}, "no such file"),
+        "no certificate": ({"security.protocol": "ssl", "ssl.certificate.location": __file__}, "ssl.certificate.location"),
+        "times that do not fit": ({"session.timeout.ms": 400_000}, "max.poll.interval.ms"),
+    }
+    brokers = f"127.0.0.1:{free_port()}"
+    for case, (properties, words) in cases.items():
+        path = configured(world, kafka={"brokers": [brokers], "properties": properties})
+        for command in ("check", "run"):
+            ended = martlet(command, "--config", path)
+            assert ended.returncode == CONFIGURATION, (case, command, ended)
+            assert words in ended.stdout + ended.stderr, (case, command, ended)
+
+
 def test_a_key_that_is_none_is_named_without_its_content(world):
     world.key().file.write_text("-----BEGIN PRIVATE KEY-----\nnotakeyatall\n-----END PRIVATE KEY-----\n")
     ended = martlet("check", "--config", configured(world))

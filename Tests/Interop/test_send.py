@@ -126,6 +126,7 @@ def test_what_may_pass_is_tried_again_with_the_same_id(world):
 
 def test_what_a_lost_connection_has_not_taken_goes_out_on_the_next(world):
     tokens = [device_token(number) for number in range(20)]
+    world.key()
     # Until one is answered there is one stream: the others wait.
     world.server.answer(tokens[0], Answer(hangs_up=True))
     ended = by_key(

@@ -28,6 +28,27 @@ struct PropertiesTests {
     #expect(!error.isRetriable)
   }
 
+  /// The library breaks when a consumer's watched configuration is freed after it was refused.
+  @Test func aConsumerWhosePropertiesDoNotGoTogetherIsRefused() throws {
+    var properties = try KafkaProperties(brokers: "localhost:1")
+    try properties.set("security.protocol", to: "sasl_ssl")
+    try properties.set("sasl.mechanism", to: "SCRAM-SHA-256")
+    for _ in 0..<3 {
+      let error = #expect(throws: KafkaError.self) {
+        try Consumer(properties: properties, group: "g", topics: ["t"], log: { _ in })
+      }
+      #expect(error?.origin == .configuration && error?.text.contains("sasl.username") == true)
+      #expect(throws: KafkaError.self) { try properties.checkConsumer(group: "g") }
+      #expect(throws: KafkaError.self) { try properties.checkProducer() }
+    }
+  }
+
+  @Test func propertiesThatFitPassWithoutABroker() throws {
+    let properties = try KafkaProperties(brokers: "localhost:1")
+    try properties.checkConsumer(group: "g")
+    try properties.checkProducer()
+  }
+
   @Test(arguments: KafkaDefaults.owned.keys.sorted())
   func refusesWhatTheServiceOwns(name: String) throws {
     let error = try #require(try refusal(name, "1"))

@@ -24,7 +24,10 @@ struct ReloadPlanTests {
   private static func image(_ change: (inout ConfigurationImage) -> Void = { _ in }) -> ConfigurationImage {
     var settings = Settings()
     settings.kafka.brokers = ["b:9092"]
-    settings.kafka.properties = [KafkaProperty(name: "sasl.password", value: .file("/keys/password"))]
+    settings.kafka.properties = [
+      KafkaProperty(name: "sasl.password", value: .file("/keys/password")),
+      KafkaProperty(name: "ssl.key.location", value: .path("/keys/client.pem")),
+    ]
     settings.delivery.proxy = proxy("shared")
     settings.apps = [app("a"), app("b"), app("c")]
     settings.apps[2].proxy = proxy("own")
@@ -104,6 +107,9 @@ struct ReloadPlanTests {
         $0.settings.http.listen.port = 1
         $0.settings.log.format = .text
       }, expect: { $0.needsRestart = ["kafka.group", "delivery.attempts", "http.listen", "log.format"] }),
+    Case(
+      testDescription: "a key of Kafka's", change: { $0.contents["/keys/client.pem"] = other },
+      expect: { $0.needsRestart = [#"kafka.properties."ssl.key.location""#] }),
     Case(
       testDescription: "a secret of Kafka's", change: { $0.contents["/keys/password"] = other },
       expect: { $0.needsRestart = [#"kafka.properties."sasl.password""#] }),

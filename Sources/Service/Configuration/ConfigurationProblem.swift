@@ -57,6 +57,8 @@ package struct ReadingContext {
   package var problems: [ConfigurationProblem] = []
   /// Every file and directory that the configuration names, in the order met.
   package var namedFiles: [String] = []
+  /// Whether a file of an app that cannot be read is a warning: the app cannot be served, and the others can.
+  var toleratesUnreadableApps = false
 
   package init(source: ConfigurationSource) { self.source = source }
 

@@ -56,7 +56,9 @@ struct EnvironmentReferences {
           result += value
         } else {
           complete = false
-          context.report("the environment variable \(name) is not set", at: path, offset: offset)
+          context.report(
+            "the environment variable \(name) is not set", at: path, offset: offset,
+            allowed: "the name of one that is set, or $${ for ${ itself")
         }
       } else {
         result += "$"

@@ -81,11 +81,16 @@ extension AppSettings {
 }
 
 extension KafkaSettings {
-  /// The files that hold secrets of the clients.
-  var files: [String] {
-    (properties + consumerProperties + producerProperties).compactMap { property in
-      guard case .file(let path) = property.value else { return nil }
-      return path
+  /// The files that the clients read once: secrets, certificates.
+  var files: [String] { (properties + consumerProperties + producerProperties).compactMap(\.file) }
+}
+
+extension KafkaProperty {
+  /// The file that it stands in, or names.
+  var file: String? {
+    switch value {
+    case .text: nil
+    case .file(let path), .path(let path): path
     }
   }
 }
@@ -147,7 +152,7 @@ enum FixedSettings {
       ("kafka.producerProperties", kafka.producerProperties),
     ] {
       for property in properties {
-        guard case .file(let file) = property.value, changed(file) else { continue }
+        guard let file = property.file, changed(file) else { continue }
         paths.append(SettingPath.join(path, property.name))
       }
     }

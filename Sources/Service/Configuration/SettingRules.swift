@@ -144,7 +144,24 @@ enum KafkaPropertyReader {
       context.report(words, at: path, offset: member.value.offset, found: member.value.summary)
       return nil
     }
+    if isPath(member.key), !text.isEmpty, text != "probe" { return location(text, member, at: path, &context) }
     return KafkaProperty(name: member.key, value: .text(text))
+  }
+
+  /// Whether a property is the place of a file; "probe", for authorities, is none.
+  private static func isPath(_ name: String) -> Bool { name.hasPrefix("ssl.") && name.hasSuffix(".location") }
+
+  /// A file that librdkafka reads; authorities may also be a directory.
+  private static func location(
+    _ text: String, _ member: ConfigurationMember, at path: String, _ context: inout ReadingContext
+  ) -> KafkaProperty? {
+    let directory = FileProbe.resolve(text, from: context.source.directory)
+    if member.key == "ssl.ca.location", FileProbe.isDirectory(directory) {
+      context.namedFiles.append(directory)
+      return KafkaProperty(name: member.key, value: .path(directory))
+    }
+    let file = SettingType<String>.file.parse(member.value, path, &context)
+    return file.map { KafkaProperty(name: member.key, value: .path($0)) }
   }
 
   /// What librdkafka has against a value, in its own words.

@@ -34,25 +34,32 @@ extension SettingType where Value == String {
   }
 
   /// A file that must exist and be readable. Relative paths start from the directory of the configuration file.
-  static let file = Self(name: "file", allowed: "the path of a readable file") { value, path, context in
-    guard case .string(let text) = value.content, !text.isEmpty else {
-      context.mismatch("wrong type", value, at: path, allowed: "the path of a readable file")
-      return nil
+  static let file = file(ofApp: false)
+  /// The same of an app. The service does without an app whose file cannot be read.
+  static let appFile = file(ofApp: true)
+
+  private static func file(ofApp: Bool) -> Self {
+    Self(name: "file", allowed: "the path of a readable file") { value, path, context in
+      guard case .string(let text) = value.content, !text.isEmpty else {
+        context.mismatch("wrong type", value, at: path, allowed: "the path of a readable file")
+        return nil
+      }
+      // Somebody who puts the secret itself here must not find it in a log.
+      let isText = text.contains("\n") || text.contains("-----")
+      let resolved = FileProbe.resolve(text, from: context.source.directory)
+      if !isText { context.namedFiles.append(resolved) }
+      if let fault = isText ? "a text, not a path" : FileProbe.faultOfReading(file: resolved) {
+        let isShown = !isText && !value.fromEnvironment && (text.contains("/") || text.contains("."))
+        let isTolerated = ofApp && !isText && context.toleratesUnreadableApps
+        context.report(
+          fault, at: path, offset: value.offset, found: isShown ? value.summary : nil,
+          allowed: "the path of a readable file", severity: isTolerated ? .warning : .error)
+        return isTolerated ? resolved : nil
+      }
+      return resolved
+    } text: {
+      "\"\($0)\""
     }
-    // Somebody who puts the secret itself here must not find it in a log.
-    let isText = text.contains("\n") || text.contains("-----")
-    let resolved = FileProbe.resolve(text, from: context.source.directory)
-    if !isText { context.namedFiles.append(resolved) }
-    if let fault = isText ? "a text, not a path" : FileProbe.faultOfReading(file: resolved) {
-      let isShown = !isText && !value.fromEnvironment && (text.contains("/") || text.contains("."))
-      context.report(
-        fault, at: path, offset: value.offset, found: isShown ? value.summary : nil,
-        allowed: "the path of a readable file")
-      return nil
-    }
-    return resolved
-  } text: {
-    "\"\($0)\""
   }
 }
 

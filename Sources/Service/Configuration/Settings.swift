@@ -45,6 +45,8 @@ package struct KafkaProperty: Sendable, Equatable, CustomStringConvertible {
     case text(String)
     /// The file's content without the line end, read when a client is made.
     case file(String)
+    /// The path of a file, or of a directory, that librdkafka reads itself.
+    case path(String)
   }
 
   package var name: String

@@ -19,11 +19,16 @@ package enum SettingsLoader {
   /// - Parameters:
   ///   - file: the path of the configuration file.
   ///   - environment: the value of an environment variable, `nil` where it is not set.
+  ///   - toleratesUnreadableApps: whether a file of an app that cannot be read is a warning, as for the service, which
+  ///     does without such an app.
   /// - Throws: every problem at once; warnings are among them only where there are errors too.
   package static func load(
-    file: String, environment: @escaping (String) -> String? = processEnvironment
+    file: String, environment: @escaping (String) -> String? = processEnvironment, toleratesUnreadableApps: Bool = false
   ) throws(ConfigurationError) -> LoadedSettings {
-    try load(file: file, environment) { references, context in document(file, references, &context) }
+    try load(file: file, environment) { references, context in
+      context.toleratesUnreadableApps = toleratesUnreadableApps
+      return document(file, references, &context)
+    }
   }
 
   /// The same with the text at hand, as if it stood in that file.

@@ -135,7 +135,7 @@ extension TokenSettings {
   static let group = SettingGroup(
     defaults: TokenSettings(),
     fields: [
-      .value("keyFile", \.keyFile, .file, isRequired: true, "The .p8 file with the private key."),
+      .value("keyFile", \.keyFile, .appFile, isRequired: true, "The .p8 file with the private key."),
       .value("keyId", \.keyID, .appleID, isRequired: true, "The key's id, 10 characters."),
       .value("teamId", \.teamID, .appleID, isRequired: true, "The team's id, 10 characters."),
     ],
@@ -147,12 +147,12 @@ extension CertificateSettings {
     defaults: CertificateSettings(),
     fields: [
       .value(
-        "file", \.file, .file, isRequired: true,
+        "file", \.file, .appFile, isRequired: true,
         "The certificate: PKCS#12 (.p12, also of Keychain Access), PEM with or without key and chain, in any order, or "
           + "DER (.cer)."),
-      .optional("keyFile", \.keyFile, .file, "The private key (PEM, also encrypted), where it is not in `file`."),
+      .optional("keyFile", \.keyFile, .appFile, "The private key (PEM, also encrypted), where it is not in `file`."),
       .optional(
-        "passwordFile", \.passwordFile, .file, "A file that holds the password of the key or of the PKCS#12 file."),
+        "passwordFile", \.passwordFile, .appFile, "A file that holds the password of the key or of the PKCS#12 file."),
     ],
     refused: [
       "password": inlineSecret("passwordFile"), "passphrase": inlineSecret("passwordFile"),
@@ -167,7 +167,7 @@ extension ServerSettings {
       .value("host", \.host, .host, isRequired: true, "Takes the place of Apple's host: a mock, or a proxy."),
       .value("port", \.port, .integer(1...65_535), "Its port."),
       .optional(
-        "caFile", \.caFile, .file,
+        "caFile", \.caFile, .appFile,
         "The certificate authorities (PEM) that its certificate must come from. Absent: the "
           + "system's."),
     ])

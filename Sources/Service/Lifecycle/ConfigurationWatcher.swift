@@ -53,7 +53,8 @@ package actor ConfigurationWatcher {
   @discardableResult
   private func load() async -> ReloadOutcome? {
     do {
-      let loaded = try SettingsLoader.load(file: file, environment: environment)
+      let loaded = try SettingsLoader.load(
+        file: file, environment: environment, toleratesUnreadableApps: true)
       // Before the service reads the keys: whatever changes from here on is seen.
       watch.follow(loaded.files, areNewTold: false, at: ServiceClock.now().time)
       let outcome = await service.reload(loaded)
