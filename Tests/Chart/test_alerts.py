@@ -171,8 +171,13 @@ CASES = {
             (f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0+60x60"),
             (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+40x60"),
         ],
-        # None is delivered, but it is one in three hours.
-        [(f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0x58 1x2")],
+        [
+            # None is delivered, but it is one in three hours.
+            (f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0x58 1x2"),
+            # One record in 60,000 breaks the contract, and counts under no app.
+            (f'martlet_notifications_total{{app="unknown",status="invalid",{POD}}}', "0+1x60"),
+            (f'martlet_notifications_total{{app="bank",status="delivered",{POD}}}', "0+60000x60"),
+        ],
     ),
     "MartletSlowDelivery": (
         _buckets("end_to_end_seconds", **{"30": "0+50x60", "60": "0+100x60", "+Inf": "0+100x60"}),
@@ -343,6 +348,7 @@ def test_what_is_recorded_is_what_its_name_says(tmp_path):
     series = [
         (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+60x60"),
         (f'martlet_notifications_total{{app="shop",status="failed",{POD}}}', "0+20x60"),
+        (f'martlet_notifications_total{{app="unknown",status="invalid",{POD}}}', "0+3x60"),
         (f'martlet_attempts_total{{app="shop",{POD}}}', "0+120x60"),
         (f'martlet_rejections_total{{app="shop",reason="Unregistered",{POD}}}', "0+30x60"),
         (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{POD}}}', "3x60"),
@@ -350,7 +356,11 @@ def test_what_is_recorded_is_what_its_name_says(tmp_path):
         *_buckets("end_to_end_seconds", **{"1": "0+100x60", "2": "0+100x60", "+Inf": "0+100x60"}),
     ]
     expected = {
-        "martlet:notifications:rate5m": {'app="shop", status="delivered"': 1, 'app="shop", status="failed"': 1 / 3},
+        "martlet:notifications:rate5m": {
+            'app="shop", status="delivered"': 1,
+            'app="shop", status="failed"': 1 / 3,
+            'app="unknown", status="invalid"': 0.05,
+        },
         "martlet:attempts:rate5m": {'app="shop"': 2},
         "martlet:rejections:rate5m": {'app="shop", reason="Unregistered"': 0.5},
         "martlet:errors:ratio5m": {'app="shop"': 0.25},
