@@ -283,8 +283,9 @@ CASES = {
         [(f'martlet_publication_failures_total{{topic="results",{POD}}}', "1x60")],
     ),
     "MartletCommitFailures": (
-        [(f"martlet_commit_failures_total{{{POD}}}", "0+1x60")],
-        [(f"martlet_commit_failures_total{{{POD}}}", "3x60")],
+        [(f"martlet_commit_failures_total{{{POD}}}", "0+60x60"), (f"martlet_commits_total{{{POD}}}", "0+60x60")],
+        # Rebalances one after the other: some commits are refused, the others get through.
+        [(f"martlet_commit_failures_total{{{POD}}}", "0+2x60"), (f"martlet_commits_total{{{POD}}}", "0+60x60")],
     ),
     "MartletKafkaErrors": (
         [(f"martlet_kafka_errors_total{{{POD}}}", "0+5x60")],
@@ -299,8 +300,15 @@ CASES = {
         [(f"martlet_intake_held{{{POD}}}", "1 0 " * 30)],
     ),
     "MartletIdleReplica": (
-        [(f"martlet_assigned_partitions{{{POD}}}", "0x60")],
-        [(f"martlet_assigned_partitions{{{POD}}}", "1x60")],
+        # It has some of the deferred topic, and none of the requests.
+        [
+            (f"martlet_assigned_partitions{{{POD}}}", "1x60"),
+            (f'martlet_consumer_lag_records{{topic="push.deferred",partition="0",{POD}}}', "0x60"),
+        ],
+        [
+            (f"martlet_assigned_partitions{{{POD}}}", "1x60"),
+            (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{POD}}}', "0x60"),
+        ],
     ),
     "MartletDescriptors": (
         [(f"process_open_fds{{{POD}}}", "900x60"), (f"process_max_fds{{{POD}}}", "1024x60")],
@@ -315,6 +323,30 @@ CASES = {
 
 def test_every_alert_has_its_case():
     assert {each["alert"] for each in ALERTS} == set(CASES)
+
+
+def test_a_replica_without_any_partition_is_idle_too(tmp_path):
+    path = tmp_path / "tests.yaml"
+    others = 'job="martlet",instance="martlet-1:9464"'
+    series = [
+        (f"martlet_assigned_partitions{{{POD}}}", "0x60"),
+        (f"martlet_assigned_partitions{{{others}}}", "8x60"),
+        (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{others}}}', "7x60"),
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (instance) (ALERTS{alertname="MartletIdleReplica",alertstate="firing"})',
+                "eval_time": "59m",
+                "exp_samples": [{"labels": '{instance="martlet-0:9464"}', "value": 1}],
+            }
+        ],
+    }
+    path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": [test]}))
+    checked = _promtool("test", "rules", path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def _unit_test(alert: str, series: list[tuple[str, str]], expected: list[dict]) -> dict:
