@@ -32,6 +32,12 @@ package struct RetryPolicy: Sendable {
 
   package init() {}
 
+  /// No wait between two attempts is longer: not one that a server asks for, nor the last one after trouble that lasts,
+  /// which is twice `lastingBackoff` and up to a quarter more.
+  package var longestPause: Duration {
+    max(Response.longestRetryAfter, maximumBackoff, lastingBackoff * 2 + lastingBackoff / 2)
+  }
+
   /// What is known of a notification when an attempt ends.
   package struct Facts: Sendable {
     /// Attempts that reached APNs, or may have, this one included.

@@ -31,13 +31,13 @@ struct TopicReport {
   }
 
   private(set) var entries: [Entry]
-  private let giveUpAfter: Duration
+  private let longestDeferral: Duration
   /// Why the topics' settings are not known.
   private(set) var silence: String?
 
-  init(plans: [TopicPlan], giveUpAfter: Duration) {
+  init(plans: [TopicPlan], longestDeferral: Duration) {
     entries = plans.map { Entry(plan: $0, state: .missing) }
-    self.giveUpAfter = giveUpAfter
+    self.longestDeferral = longestDeferral
   }
 
   mutating func look(with desk: TopicDesk, _ wishes: TopicWishes, timeout: Duration) throws(KafkaError) {
@@ -53,7 +53,7 @@ struct TopicReport {
     case .refused(let error): entries[index].state = .failed(error.text)
     case .exists(let facts):
       entries[index].state = .exists(facts)
-      let remarks = TopicReview.remarks(on: facts, as: plan.role, giveUpAfter: giveUpAfter)
+      let remarks = TopicReview.remarks(on: facts, as: plan.role, longestDeferral: longestDeferral)
       let told = Set(remarks.map(\.subject))
       let differences = TopicReview.differences(
         between: facts, partitions: wishes.partitions[plan.name], replicationFactor: wishes.replicationFactor,

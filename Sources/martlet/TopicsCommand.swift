@@ -37,7 +37,7 @@ enum TopicsCommand {
     let wishes = try TopicWishes(arguments, for: settings)
     let timeout = try arguments.duration("timeout", default: .seconds(30))
     let desk = try TopicDesk(settings)
-    var report = TopicReport(plans: wishes.plans, giveUpAfter: settings.delivery.giveUpAfter)
+    var report = TopicReport(plans: wishes.plans, longestDeferral: settings.delivery.longestDeferral)
     do {
       try report.look(with: desk, wishes, timeout: timeout)
       if action == .create {

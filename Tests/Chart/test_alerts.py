@@ -171,8 +171,13 @@ CASES = {
             (f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0+60x60"),
             (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+40x60"),
         ],
-        # None is delivered, but it is one in three hours.
-        [(f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0x58 1x2")],
+        [
+            # None is delivered, but it is one in three hours.
+            (f'martlet_notifications_total{{app="shop",status="rejected",{POD}}}', "0x58 1x2"),
+            # One record in 60,000 breaks the contract, and counts under no app.
+            (f'martlet_notifications_total{{app="unknown",status="invalid",{POD}}}', "0+1x60"),
+            (f'martlet_notifications_total{{app="bank",status="delivered",{POD}}}', "0+60000x60"),
+        ],
     ),
     "MartletSlowDelivery": (
         _buckets("end_to_end_seconds", **{"30": "0+50x60", "60": "0+100x60", "+Inf": "0+100x60"}),
@@ -278,8 +283,9 @@ CASES = {
         [(f'martlet_publication_failures_total{{topic="results",{POD}}}', "1x60")],
     ),
     "MartletCommitFailures": (
-        [(f"martlet_commit_failures_total{{{POD}}}", "0+1x60")],
-        [(f"martlet_commit_failures_total{{{POD}}}", "3x60")],
+        [(f"martlet_commit_failures_total{{{POD}}}", "0+60x60"), (f"martlet_commits_total{{{POD}}}", "0+60x60")],
+        # Rebalances one after the other: some commits are refused, the others get through.
+        [(f"martlet_commit_failures_total{{{POD}}}", "0+2x60"), (f"martlet_commits_total{{{POD}}}", "0+60x60")],
     ),
     "MartletKafkaErrors": (
         [(f"martlet_kafka_errors_total{{{POD}}}", "0+5x60")],
@@ -294,8 +300,15 @@ CASES = {
         [(f"martlet_intake_held{{{POD}}}", "1 0 " * 30)],
     ),
     "MartletIdleReplica": (
-        [(f"martlet_assigned_partitions{{{POD}}}", "0x60")],
-        [(f"martlet_assigned_partitions{{{POD}}}", "1x60")],
+        # It has some of the deferred topic, and none of the requests.
+        [
+            (f"martlet_assigned_partitions{{{POD}}}", "1x60"),
+            (f'martlet_consumer_lag_records{{topic="push.deferred",partition="0",{POD}}}', "0x60"),
+        ],
+        [
+            (f"martlet_assigned_partitions{{{POD}}}", "1x60"),
+            (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{POD}}}', "0x60"),
+        ],
     ),
     "MartletDescriptors": (
         [(f"process_open_fds{{{POD}}}", "900x60"), (f"process_max_fds{{{POD}}}", "1024x60")],
@@ -310,6 +323,30 @@ CASES = {
 
 def test_every_alert_has_its_case():
     assert {each["alert"] for each in ALERTS} == set(CASES)
+
+
+def test_a_replica_without_any_partition_is_idle_too(tmp_path):
+    path = tmp_path / "tests.yaml"
+    others = 'job="martlet",instance="martlet-1:9464"'
+    series = [
+        (f"martlet_assigned_partitions{{{POD}}}", "0x60"),
+        (f"martlet_assigned_partitions{{{others}}}", "8x60"),
+        (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{others}}}', "7x60"),
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (instance) (ALERTS{alertname="MartletIdleReplica",alertstate="firing"})',
+                "eval_time": "59m",
+                "exp_samples": [{"labels": '{instance="martlet-0:9464"}', "value": 1}],
+            }
+        ],
+    }
+    path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": [test]}))
+    checked = _promtool("test", "rules", path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def _unit_test(alert: str, series: list[tuple[str, str]], expected: list[dict]) -> dict:
@@ -343,6 +380,7 @@ def test_what_is_recorded_is_what_its_name_says(tmp_path):
     series = [
         (f'martlet_notifications_total{{app="shop",status="delivered",{POD}}}', "0+60x60"),
         (f'martlet_notifications_total{{app="shop",status="failed",{POD}}}', "0+20x60"),
+        (f'martlet_notifications_total{{app="unknown",status="invalid",{POD}}}', "0+3x60"),
         (f'martlet_attempts_total{{app="shop",{POD}}}', "0+120x60"),
         (f'martlet_rejections_total{{app="shop",reason="Unregistered",{POD}}}', "0+30x60"),
         (f'martlet_consumer_lag_records{{topic="push.requests",partition="0",{POD}}}', "3x60"),
@@ -350,7 +388,11 @@ def test_what_is_recorded_is_what_its_name_says(tmp_path):
         *_buckets("end_to_end_seconds", **{"1": "0+100x60", "2": "0+100x60", "+Inf": "0+100x60"}),
     ]
     expected = {
-        "martlet:notifications:rate5m": {'app="shop", status="delivered"': 1, 'app="shop", status="failed"': 1 / 3},
+        "martlet:notifications:rate5m": {
+            'app="shop", status="delivered"': 1,
+            'app="shop", status="failed"': 1 / 3,
+            'app="unknown", status="invalid"': 0.05,
+        },
         "martlet:attempts:rate5m": {'app="shop"': 2},
         "martlet:rejections:rate5m": {'app="shop", reason="Unregistered"': 0.5},
         "martlet:errors:ratio5m": {'app="shop"': 0.25},

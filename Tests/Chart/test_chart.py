@@ -5,6 +5,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import helm_python as helm
 import jsonschema
@@ -57,7 +59,11 @@ def test_the_rendered_yaml_is_clean(way):
 @every_way
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(way, version):
-    for each in rendered(way).objects:
+    made = rendered(way)
+    if version == "1.25":
+        # As the chart makes it there, see test_an_older_kubernetes_gets_no_eviction_policy.
+        made = Rendered(values(way, podDisruptionBudget__unhealthyPodEvictionPolicy=""))
+    for each in made.objects:
         if each["kind"] not in schemas.SPECIFICATIONS and each["kind"] != "ExternalSecret":
             kubernetes_validate.validate(each, version, strict=True)
 
@@ -197,6 +203,13 @@ def test_the_schema_refuses(changes, name):
         ({"autoscaling__enabled": True, "autoscaling__targetCPUUtilizationPercentage": None}, "nothing to scale by"),
         ({"config__delivery__drainTimeout": "${DRAIN}"}, "or set terminationGracePeriodSeconds"),
         ({"config__http__listen": "0.0.0.0:0"}, "the chart must know the port"),
+        *(
+            ({"config__http__listen": listen}, "come from outside of the pod")
+            for listen in ("127.0.0.1:9464", "[::1]:9464", "localhost:9464", "unix:/run/9464")
+        ),
+        ({"terminationGracePeriodSeconds": 31}, "found 31, needed 32 at least"),
+        ({"terminationGracePeriodSeconds": 60, "config__delivery__drainTimeout": "1m"}, "needed 67 at least"),
+        ({"terminationGracePeriodMargin": 6}, "found 31, needed 32 at least"),
         ({"config__kafka__brokers": "${BROKERS}", "networkPolicy__enabled": True}, "networkPolicy.kafka.ports"),
         ({"config__kafka__brokers": "${BROKERS}", "keda__enabled": True}, "must name the brokers themselves"),
     ],
@@ -370,6 +383,7 @@ def test_the_grace_period_can_be_set():
     assert rendered("extras").pod["terminationGracePeriodSeconds"] == 120
     made = Rendered(values(config__delivery__drainTimeout="${DRAIN}", terminationGracePeriodSeconds=90))
     assert made.pod["terminationGracePeriodSeconds"] == 90
+    assert Rendered(values(terminationGracePeriodSeconds=32)).pod["terminationGracePeriodSeconds"] == 32
     assert Rendered(values(terminationGracePeriodMargin=20)).pod["terminationGracePeriodSeconds"] == 45
 
 
@@ -563,6 +577,25 @@ def test_a_disruption_budget_is_for_more_than_one_replica(changes, is_made):
     assert bool(Rendered(values(**changes)).all("PodDisruptionBudget")) is is_made
 
 
+def test_an_outage_of_kafka_does_not_keep_a_node_from_being_drained():
+    budget = rendered("defaults").one("PodDisruptionBudget")["spec"]
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    own = Rendered(values(podDisruptionBudget__unhealthyPodEvictionPolicy="IfHealthyBudget"))
+    assert own.one("PodDisruptionBudget")["spec"]["unhealthyPodEvictionPolicy"] == "IfHealthyBudget"
+    without = Rendered(values(podDisruptionBudget__unhealthyPodEvictionPolicy=""))
+    assert "unhealthyPodEvictionPolicy" not in without.one("PodDisruptionBudget")["spec"]
+
+
+@pytest.mark.parametrize(("version", "is_there"), [("v1.25.0", False), ("v1.26.9", False), ("v1.27.0", True)])
+def test_an_older_kubernetes_gets_no_eviction_policy(version, is_there):
+    made = subprocess.run(
+        [Path(sys.executable).parent / "helm", "template", CHART, "--values", MATRIX["defaults"], "--show-only",
+         "templates/poddisruptionbudget.yaml", "--kube-version", version],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert ("unhealthyPodEvictionPolicy: AlwaysAllow" in made.stdout) is is_there
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 @pytest.mark.parametrize(
     ("scaler", "made_kind"), [("autoscaling", "HorizontalPodAutoscaler"), ("keda", "ScaledObject")]
@@ -583,7 +616,7 @@ def test_lag_of_each_request_topic_scales():
             "bootstrapServers": "kafka-1:9092,kafka-2:9092",
             "consumerGroup": "martlet",
             "topic": "push.requests",
-            "lagThreshold": "5000",
+            "lagThreshold": "200000",
             "offsetResetPolicy": "earliest",
             "sasl": "scram_sha512",
             "tls": "enable",
@@ -591,6 +624,13 @@ def test_lag_of_each_request_topic_scales():
         "authenticationRef": {"name": "kafka"},
     }
     assert second["metadata"]["topic"] == "push.requests.bulk"
+
+
+def test_both_autoscalers_go_down_slowly():
+    behavior = Rendered(values(autoscaling__enabled=True)).one("HorizontalPodAutoscaler")["spec"]["behavior"]
+    scaled = Rendered(values(keda__enabled=True)).one("ScaledObject")["spec"]
+    assert scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] == behavior
+    assert behavior["scaleDown"]["stabilizationWindowSeconds"] == 600
 
 
 def test_pods_spread_over_nodes_and_zones():

@@ -52,7 +52,7 @@ struct TopicsCommandTests {
 
   private func report(_ states: [TopicDesk.State], _ words: [String] = []) throws -> TopicReport {
     let wishes = try wishes(words)
-    var report = TopicReport(plans: wishes.plans, giveUpAfter: .seconds(3600))
+    var report = TopicReport(plans: wishes.plans, longestDeferral: .seconds(3600))
     for (index, state) in states.enumerated() { report.note(state, of: index, wishes) }
     return report
   }
@@ -90,7 +90,7 @@ struct TopicsCommandTests {
     settings.kafka.brokers = [cluster.bootstrapServers]
     let desk = try TopicDesk(settings)
     let wishes = try wishes(["--replication-factor", "1"])
-    var report = TopicReport(plans: wishes.plans, giveUpAfter: .seconds(3600))
+    var report = TopicReport(plans: wishes.plans, longestDeferral: .seconds(3600))
     try report.look(with: desk, wishes, timeout: .seconds(60))
     #expect(report.exitCode == .unavailable)
     try report.create(with: desk, wishes, isDry: true, timeout: .seconds(60))

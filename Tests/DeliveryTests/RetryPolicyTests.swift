@@ -117,6 +117,19 @@ import Wire
     }
   }
 
+  @Test func noWaitIsLongerThanTheLongestPause() throws {
+    var policy = RetryPolicy()
+    let longestAsked = Response(status: 503, retryAfter: Response.longestRetryAfter)
+    #expect(delay(decide(.answered(longestAsked), attempts: 1, policy: policy)) == policy.longestPause)
+    policy.lastingBackoff = .seconds(3600)
+    #expect(policy.longestPause == .seconds(9000))
+    let waits = try (0..<200 as Range<UInt64>).map { seed in
+      try #require(delay(decide(.answered(Response(status: 503)), attempts: 4, seed: seed, policy: policy)))
+    }
+    let longest = try #require(waits.max())
+    #expect(longest <= policy.longestPause && longest > .seconds(8800))
+  }
+
   @Test func aServerThatNamesTheWaitIsTakenAtItsWord() {
     let response = Response(status: 503, retryAfter: .seconds(40))
     #expect(delay(decide(.answered(response), attempts: 4)) == .seconds(40))

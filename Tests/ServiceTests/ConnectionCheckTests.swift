@@ -157,7 +157,7 @@ struct ConnectionCheckTests {
     func state(_ role: TopicRole, _ settings: [String: String]) throws -> ConnectionCheck.Finding {
       let plan = try #require(plans.first { $0.role == role })
       let facts = TopicDesk.State.exists(TopicFacts(partitions: 4, settings: settings))
-      return ConnectionCheck.finding(plan, facts, giveUpAfter: .seconds(3600))
+      return ConnectionCheck.finding(plan, facts, longestDeferral: .seconds(3600))
     }
     #expect(throws: Never.self) {
       #expect(try state(.invalidTokens, ["cleanup.policy": "compact"]).state == .good)

@@ -6,7 +6,7 @@ struct TopicReviewTests {
   private func remarks(_ role: TopicRole, replicas: Int? = nil, _ settings: [String: String]) -> [TopicRemark] {
     TopicReview.remarks(
       on: TopicFacts(partitions: 4, replicationFactor: replicas, settings: settings), as: role,
-      giveUpAfter: .seconds(3600))
+      longestDeferral: .seconds(7200))
   }
 
   @Test(
@@ -25,13 +25,24 @@ struct TopicReviewTests {
   }
 
   @Test func deferredRequestsMustOutlastTheTimeOfTrying() {
-    let short = remarks(.deferred, ["cleanup.policy": "delete", "retention.ms": "3599999"])
+    let short = remarks(.deferred, ["cleanup.policy": "delete", "retention.ms": "7199999"])
     #expect(short.map(\.severity) == [.error])
-    #expect(short.first?.text.contains("delivery.giveUpAfter") == true)
-    for good in ["3600000", "-1", "9223372036854775807"] {
+    #expect(short.first?.wanted == "at least 2h (delivery.giveUpAfter and the longest wait)")
+    for good in ["7200000", "-1", "9223372036854775807"] {
       #expect(remarks(.deferred, ["retention.ms": good]).isEmpty, "\(good)")
     }
     #expect(remarks(.results, ["retention.ms": "1000"]).isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      // An hour's Retry-After, unless the last wait after lasting trouble is longer: twice as long, and a quarter of that.
+      (900, 7200), (1440, 7200), (2880, 10_800), (0, 7200),
+    ] as [(Int64, Int64)])
+  func theLongestWaitMayBeginWhenTheTimeOfTryingIsAlmostOver(_ lasting: Int64, _ longest: Int64) {
+    var delivery = DeliverySettings()
+    delivery.retryBackoff.lasting = .seconds(lasting)
+    #expect(delivery.longestDeferral == .seconds(longest))
   }
 
   @Test func moreInSyncReplicasThanThereAreForbidEveryWrite() {
@@ -52,7 +63,7 @@ struct TopicReviewTests {
       let facts = TopicFacts(
         partitions: plan.partitions, replicationFactor: 3,
         settings: Dictionary(plan.settings.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 }))
-      let remarks = TopicReview.remarks(on: facts, as: plan.role, giveUpAfter: settings.delivery.giveUpAfter)
+      let remarks = TopicReview.remarks(on: facts, as: plan.role, longestDeferral: settings.delivery.longestDeferral)
       #expect(remarks.isEmpty, "\(plan.name): \(remarks)")
       #expect(facts.settings["min.insync.replicas"] == "2")
     }

@@ -25,7 +25,7 @@ extension ConnectionCheck {
           silence = silence ?? desk.silence
           for plan in side {
             let state = states[plan.name] ?? .missing
-            found.append(finding(plan, state, giveUpAfter: settings.delivery.giveUpAfter))
+            found.append(finding(plan, state, longestDeferral: settings.delivery.longestDeferral))
             if isInput(plan), case .exists(let facts) = state { readable[plan.name] = facts.partitions }
           }
         } catch {
@@ -44,14 +44,14 @@ extension ConnectionCheck {
     return [Finding(kind: .brokers, name: brokers, isGood: true, message: "reached")] + found
   }
 
-  static func finding(_ plan: TopicPlan, _ state: TopicDesk.State, giveUpAfter: Duration) -> Finding {
+  static func finding(_ plan: TopicPlan, _ state: TopicDesk.State, longestDeferral: Duration) -> Finding {
     var finding = Finding(kind: .topic, name: plan.name, isGood: false, message: "")
     switch state {
     case .missing:
       finding.message = "there is no such topic, or it may not be described; 'martlet topics create' makes it"
     case .refused(let error): finding.message = error.text
     case .exists(let facts):
-      let remarks = TopicReview.remarks(on: facts, as: plan.role, giveUpAfter: giveUpAfter)
+      let remarks = TopicReview.remarks(on: facts, as: plan.role, longestDeferral: longestDeferral)
       finding.message = ([facts.summary] + remarks.map(\.text)).joined(separator: "; ")
       finding.state =
         remarks.contains { $0.severity == .error } ? .bad : remarks.isEmpty ? .good : .warning

@@ -8,7 +8,7 @@ extension SettingType where Value == String {
     (1...249).contains(name.utf8.count) && name != "." && name != ".." && name.utf8.allSatisfy(isNameByte)
   }
 
-  static let broker = text("host:port, or a list of them with commas", name: "address") { list in
+  static let broker = text("host:port (9092 if left out), or a list of them with commas", name: "address") { list in
     list.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { broker in
       let broker = broker.drop { $0 == " " }
       guard !broker.isEmpty, !broker.contains(" ") else { return false }

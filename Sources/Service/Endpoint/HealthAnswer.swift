@@ -81,7 +81,7 @@ package enum HealthAnswer {
   }
 
   /// Whether the replica takes part: configured, not refused by Kafka, in the group, and at least one app can be
-  /// served. Brokers that are only away do not count.
+  /// served. Brokers that are only away do not count until the session is over, when the partitions are lost.
   ///
   /// - Parameters:
   ///   - state: what is known of the replica now.

@@ -19,9 +19,9 @@ package enum MetricsReference {
       ## How many series there are
 
       The number of series follows from three numbers: *apps*, the apps of the configuration and those removed from it
-      since the start, and one more, `\(MetricCatalogue.unknownApp)`, for requests that name no known app;
-      *partitions*, those assigned to the replica; and the values of a label, which are a closed set. No label holds
-      a device token, an id or anything else that comes with a request. Where it says "up to", a series appears with
+      since the start, and one more, `\(MetricCatalogue.unknownApp)`, for records that broke the contract as a whole, whichever app
+      they name; *partitions*, those assigned to the replica; and the values of a label, which are a closed set. No label
+      holds a device token, an id or anything else that comes with a request. Where it says "up to", a series appears with
       its first increase (those of a push type together).
 
       At most: \(appSeries) × apps + partitions + \(fixedSeries).

@@ -1,3 +1,4 @@
+internal import Delivery
 internal import Wire
 
 /// Something about a topic that its reader should know.
@@ -56,6 +57,12 @@ package struct TopicFacts: Sendable, Equatable {
   }
 }
 
+extension DeliverySettings {
+  /// How long a deferred request may have to stay on its topic: until it is given up, and the longest wait that may begin
+  /// just before.
+  package var longestDeferral: Duration { giveUpAfter + RetryPolicy(self).longestPause }
+}
+
 /// Judges whether a topic is fit for its use.
 package enum TopicReview {
   /// What every topic of this use must fulfil, whoever made it. What the brokers do not tell is not judged.
@@ -63,9 +70,9 @@ package enum TopicReview {
   /// - Parameters:
   ///   - facts: what the brokers say of the topic.
   ///   - role: what the service does with it.
-  ///   - giveUpAfter: how long the service goes on trying a deferred request.
-  package static func remarks(on facts: TopicFacts, as role: TopicRole, giveUpAfter: Duration) -> [TopicRemark] {
-    [policy(facts, role), retention(facts, role, giveUpAfter), replicas(facts)].compactMap(\.self)
+  ///   - longestDeferral: how long a deferred request may have to stay.
+  package static func remarks(on facts: TopicFacts, as role: TopicRole, longestDeferral: Duration) -> [TopicRemark] {
+    [policy(facts, role), retention(facts, role, longestDeferral), replicas(facts)].compactMap(\.self)
   }
 
   private static func policy(_ facts: TopicFacts, _ role: TopicRole) -> TopicRemark? {
@@ -87,11 +94,11 @@ package enum TopicReview {
     }
   }
 
-  private static func retention(_ facts: TopicFacts, _ role: TopicRole, _ giveUpAfter: Duration) -> TopicRemark? {
-    guard role == .deferred, let retention = facts.retention, retention < giveUpAfter else { return nil }
+  private static func retention(_ facts: TopicFacts, _ role: TopicRole, _ longest: Duration) -> TopicRemark? {
+    guard role == .deferred, let retention = facts.retention, retention < longest else { return nil }
     return TopicRemark(
       severity: .error, subject: "retention.ms", found: text(retention),
-      wanted: "at least \(text(giveUpAfter)) (delivery.giveUpAfter)",
+      wanted: "at least \(text(longest)) (delivery.giveUpAfter and the longest wait)",
       why: "a request that waits can be deleted before it is sent or given up")
   }
 

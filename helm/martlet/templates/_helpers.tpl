@@ -58,6 +58,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if or (not $port) (eq $port "0") -}}
 {{- fail (printf "config.http.listen: the chart must know the port; found %q, needed host:port" $listen) -}}
 {{- end -}}
+{{- if regexMatch "^(unix:|localhost:|127\\.|\\[::1\\])" $listen -}}
+{{- fail (printf "config.http.listen: the kubelet's probes and Prometheus come from outside of the pod; found %q, needed an address that they reach, such as 0.0.0.0:9464" $listen) -}}
+{{- end -}}
 {{- $port -}}
 {{- end -}}
 
@@ -73,12 +76,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- subf (mulf $number (get $units (regexFind "[a-z]+$" $text))) 0.001 | ceil | int64 -}}
 {{- end -}}
 
+{{- /* After the drain, the last commit takes 3 seconds at most, and leaving the group 4. */ -}}
 {{- define "martlet.terminationGracePeriodSeconds" -}}
-{{- if kindIs "invalid" .Values.terminationGracePeriodSeconds -}}
-{{- $drain := include "martlet.seconds" (dig "delivery" "drainTimeout" "25s" .Values.config) | int64 -}}
-{{- add $drain .Values.terminationGracePeriodMargin -}}
+{{- $given := .Values.terminationGracePeriodSeconds -}}
+{{- $text := dig "delivery" "drainTimeout" "25s" .Values.config -}}
+{{- if and (contains "${" $text) (not (kindIs "invalid" $given)) -}}
+{{- $given | int64 -}}
 {{- else -}}
-{{- .Values.terminationGracePeriodSeconds | int64 -}}
+{{- $drain := include "martlet.seconds" $text | int64 -}}
+{{- $period := kindIs "invalid" $given | ternary (add $drain .Values.terminationGracePeriodMargin) ($given | int64) -}}
+{{- $least := add $drain 7 -}}
+{{- if lt $period $least -}}
+{{- fail (printf "terminationGracePeriodSeconds: a pod would be killed before it has committed; found %d, needed %d at least: config.delivery.drainTimeout and 7 seconds" $period $least) -}}
+{{- end -}}
+{{- $period -}}
 {{- end -}}
 {{- end -}}
 
