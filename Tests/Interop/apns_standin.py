@@ -57,8 +57,6 @@ class Answer:
     reset: int | None = None
     #: Send GOAWAY with this code and leave the socket open. The stream itself counts as not processed.
     goaway: int | None = None
-    #: Drop the connection without a word.
-    hangs_up: bool = False
     #: Never answer.
     silent: bool = False
 
@@ -281,9 +279,7 @@ class _Connection(asyncio.Protocol):
 
     def _answer(self, seen: Seen, answer: Answer):
         try:
-            if answer.hangs_up:
-                self.transport.abort()
-            elif answer.goaway is not None:
+            if answer.goaway is not None:
                 self._go_away(seen.stream - 2 if seen.stream > 1 else 0, answer)
             elif answer.reset is not None:
                 self.engine.reset_stream(seen.stream, answer.reset)

@@ -124,20 +124,6 @@ def test_what_may_pass_is_tried_again_with_the_same_id(world):
     assert answers(ended)[0]["status"] == "failed"
 
 
-def test_what_a_lost_connection_has_not_taken_goes_out_on_the_next(world):
-    tokens = [device_token(number) for number in range(20)]
-    world.key()
-    # Until one is answered there is one stream: the others wait.
-    world.server.answer(tokens[0], Answer(hangs_up=True))
-    ended = by_key(
-        world, "--alert", "x", "--attempts", "1", "--json", *(part for token in tokens for part in ("--token", token))
-    )
-    assert ended.returncode == UNAVAILABLE
-    statuses = {answer["token"]: answer["status"] for answer in answers(ended)}
-    assert statuses == {token: "failed" if token == tokens[0] else "delivered" for token in tokens}
-    assert len({seen.connection for seen in world.server.seen}) == 2
-
-
 def test_what_cannot_be_reached_is_said(world):
     port = free_port()
     key = world.key()
