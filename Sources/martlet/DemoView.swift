@@ -100,7 +100,7 @@ struct DemoSummary {
 
   private var rows: [(name: String, value: Int, meaning: String)] {
     let meanings = [
-      "APNs answered 200", "APNs refused them for good", "their time had passed", "attempts ran out",
+      "APNs answered 200", "APNs refused them for good", "their time had passed", "attempts or time ran out",
       "broke the contract, never sent",
     ]
     return [("produced", books.produced, "requests that Kafka holds")]

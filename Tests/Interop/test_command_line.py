@@ -76,7 +76,10 @@ def test_what_the_client_of_kafka_refuses_is_explained(world):
     cases = {
         "no user": ({"security.protocol": "sasl_ssl", "sasl.mechanism": "SCRAM-SHA-256"}, "sasl.username"),
         "no authorities": ({"security.protocol": "ssl", "ssl.ca.location": "/nowhere/ca.pem"}, "no such file"),
-        "no certificate": ({"security.protocol": "ssl", "ssl.certificate.location": __file__}, "ssl.certificate.location"),
+        "no certificate": (
+            {"security.protocol": "ssl", "ssl.certificate.location": __file__},
+            "ssl.certificate.location",
+        ),
         "times that do not fit": ({"session.timeout.ms": 400_000}, "max.poll.interval.ms"),
     }
     brokers = f"127.0.0.1:{free_port()}"

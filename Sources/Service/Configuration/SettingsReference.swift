@@ -18,6 +18,9 @@ package enum SettingsReference {
       variable; write `$${` for a literal `${`. Durations are texts such as `"250ms"`, `"30s"`, `"5m"`, `"1h"`; sizes are
       bytes or texts such as `"32MiB"`. Relative paths start from the directory of the file that they stand in.
 
+      What changes under `apps` and in `log.level`, and the files that apps name, take effect in the running service. All
+      else is read at the start; where it has changed, the log says `restart_needed`.
+
       """
     for section in sections() {
       text += "\n## \(section.name.isEmpty ? "Top level" : "`\(section.name)`")\n\n"

@@ -34,7 +34,7 @@ package struct AppSeries: Hashable, Sendable {
 
   /// Notifications that go out again, by cause.
   package static func retries(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(16 + cause.ordinal) }
-  /// Notifications whose attempts ran out, by what the last one came to.
+  /// Notifications that ended as failed, by what the last one came to.
   package static func failures(_ cause: RetryPolicy.Cause) -> AppSeries { AppSeries(24 + cause.ordinal) }
   /// A gauge.
   package static func connections(_ state: ConnectionPhase) -> AppSeries { AppSeries(32 + Int(state.rawValue)) }
