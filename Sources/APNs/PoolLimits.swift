@@ -8,7 +8,8 @@ package struct PoolLimits: Sendable {
   package var connectTimeout: Duration = .seconds(10)
   /// How long a draining connection may take to finish, and how long one may stay at a stream limit of 0.
   package var requestTimeout: Duration = .seconds(30)
-  /// After this long without a word from the peer (an answer, SETTINGS, a PING's acknowledgement), a connection must prove that it is alive.
+  /// After this long without a word from the peer (an answer, SETTINGS, a PING's acknowledgement), a connection must
+  /// prove that it is alive.
   package var idlePing: Duration = .seconds(60)
   /// How long the answer to such a PING may take. One that is sent because requests wait gets half of it.
   package var pingTimeout: Duration = .seconds(10)

@@ -94,7 +94,8 @@ enum Resolver {
     return .success(addresses)
   }
 
-  /// Addresses to listen at; blocks if `host` is a name. An empty host means every IPv4 interface; `::` means those of IPv6 as well.
+  /// Addresses to listen at; blocks if `host` is a name. An empty host means every IPv4 interface; `::` means those of
+  /// IPv6 as well.
   static func passiveAddresses(of host: String, port: UInt16) throws(TransportError) -> [SocketAddress] {
     try lookUp(host.isEmpty ? "0.0.0.0" : host, port, flags: AI_PASSIVE).get()
   }

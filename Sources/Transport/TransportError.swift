@@ -18,7 +18,7 @@ package struct TransportError: Error, Equatable, Sendable, CustomStringConvertib
     case handshake
     /// The peer's certificate was not accepted.
     case certificateRefused = "certificate_refused"
-    /// The peer sent a TLS alert: it does not like us (for example our certificate).
+    /// The peer sent a TLS alert about our certificate, or about there being none.
     case alert
     /// No common application protocol (ALPN).
     case applicationProtocol = "application_protocol"
