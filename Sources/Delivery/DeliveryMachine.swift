@@ -161,8 +161,8 @@ package struct DeliveryMachine: Sendable {
   /// How many more records may be polled now; 0 while the intake is paused.
   ///
   /// At a cap the intake stops, and it starts again at three quarters of it, so that it does not flutter. What is held
-  /// does not stop it, or what waits for its time would stop the others; but while that is much, records come one by one:
-  /// each further partition that must be held then costs one record.
+  /// does not stop it, or what waits for its time would stop the others; but while that is much, a poll brings no more
+  /// than 64 KiB of the like: that is what each further partition costs then that must be held.
   package mutating func recordRoom() -> Int {
     if isDraining || holdsIntake { return 0 }
     let room = limits.maxInFlight - inFlight
@@ -172,7 +172,10 @@ package struct DeliveryMachine: Sendable {
       isIntakeStopped = false
     }
     if isIntakeStopped { return 0 }
-    return heldBytes > limits.maxInFlightBytes / 4 ? 1 : room
+    let held = heldBytes
+    guard held > limits.maxInFlightBytes / 4 else { return room }
+    let count = partitions.slots.reduce(0) { $0 + ($1?.heldCount ?? 0) }
+    return min(room, max(1, 65_536 * count / held))
   }
 
   /// The next time at which `advance(to:)` has something to do.

@@ -44,6 +44,7 @@ struct PartitionState: Sendable {
   var shouldPause: Bool { isOverfull || heldUntil != nil || waitsForApp }
 
   var isHolding: Bool { heldHead < held.count }
+  var heldCount: Int { held.count - heldHead }
   var firstHeld: Record? { isHolding ? held[heldHead] : nil }
 
   mutating func hold(_ record: Record) {
