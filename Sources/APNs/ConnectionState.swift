@@ -184,7 +184,7 @@ package struct ConnectionState: Sendable {
   }
 
   /// GOAWAY came: nothing new goes onto this connection (RFC 9113, section 6.8). The streams that it names as
-  /// unprocessed are reported by `streamEnded`.
+  /// unprocessed are reported by `streamReset`.
   package mutating func goAway(limits: PoolLimits, now: Instant) -> Step {
     heard(now)
     return beginDrain(until: now + limits.requestTimeout) == .close ? .close : .none
@@ -266,15 +266,16 @@ package struct ConnectionState: Sendable {
     }
   }
 
-  /// A stream has ended without an answer, and that says nothing about the connection: named by GOAWAY, cancelled.
+  /// A stream has ended without an answer, and that says nothing about the connection: it has ended itself, or the stream
+  /// was not opened after all.
   package mutating func streamEnded() -> Step {
     release()
   }
 
-  /// The peer has reset a stream. One that resets all has always the fewest open, and would be given every push.
+  /// A stream was reset. A connection that resets all has always the fewest open, and would be given every push.
   ///
-  /// - Parameter isRefused: it was not processed (REFUSED_STREAM). When the peer lowers its limit many are refused at
-  ///   once, so of these only one counts in `probeAfter`.
+  /// - Parameter isRefused: it was not processed (REFUSED_STREAM, or above the last one that GOAWAY names). When the peer
+  ///   lowers its limit many are refused at once, so of these only one counts in `probeAfter`.
   package mutating func streamReset(isRefused: Bool, limits: PoolLimits, now: Instant) -> Step {
     guard isRefused else { return faulted(limits: limits, now: now) }
     if let lastRefusedStream, now - lastRefusedStream < limits.probeAfter { return release() }

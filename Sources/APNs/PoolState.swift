@@ -145,7 +145,7 @@ package struct PoolState: Sendable {
     if step != .none || !wasUnlocked { plan(now) }
   }
 
-  /// A stream has ended without an answer, with its connection or since GOAWAY names it.
+  /// A stream has ended with its connection.
   package mutating func streamEnded(_ id: ConnectionID, now: Instant) {
     guard let index = index(of: id) else { return }
     let step = connections[index].streamEnded()
@@ -153,7 +153,7 @@ package struct PoolState: Sendable {
     if step != .none { plan(now) }
   }
 
-  /// The peer has reset a stream; `isRefused`: without having processed it.
+  /// A stream was reset; `isRefused`: the peer has not processed it.
   package mutating func streamReset(_ id: ConnectionID, isRefused: Bool, now: Instant) {
     ended(id, now) { connection, limits in connection.streamReset(isRefused: isRefused, limits: limits, now: now) }
   }

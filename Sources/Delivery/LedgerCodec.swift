@@ -3,13 +3,13 @@ import Wire
 /// The settled offsets beyond a commit point, to and from the metadata that Kafka keeps with a committed offset.
 ///
 /// The text is `m1.` and base64url over: one byte for the form, the commit point, the body, and 32 bits of FNV-1a
-/// over all before, which tell damage from data, no more. Two forms compete and the shorter one wins: run lengths (varints, unsettled and settled in turn,
-/// beginning at the commit point) when settled offsets lie together, one bit an offset when they are scattered. Where
-/// some items of a batch are settled it is `m2.`: the body has its length before it, and after it come the batches,
-/// each as the distance from the one before (or the commit point), the number of runs of its settled items, and these
-/// runs. What does not fit into the limit is cut at the far end, batches first: what is cut off would be sent again
-/// after a crash, and never is anything taken for settled that is not. For the same reason a text that is foreign,
-/// damaged, of another version or bound to another offset decodes to nothing at all.
+/// over all before, which tell damage from data, no more. Two forms compete and the shorter one wins: run lengths
+/// (varints, unsettled and settled in turn, beginning at the commit point) when settled offsets lie together, one bit
+/// an offset when they are scattered. Where some items of a batch are settled it is `m2.`: the body has its length
+/// before it, and after it come the batches, each as the distance from the one before (or the commit point), the number
+/// of runs of its settled items, and these runs. What does not fit into the limit is cut at the far end, batches first:
+/// what is cut off would be sent again after a crash, and never is anything taken for settled that is not. For the same
+/// reason a text that is foreign, damaged, of another version or bound to another offset decodes to nothing at all.
 package enum LedgerCodec {
   /// What brokers accept by default (`offset.metadata.max.bytes`).
   package static let maximumBytes = 4096

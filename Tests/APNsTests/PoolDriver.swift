@@ -133,7 +133,7 @@ struct PoolDriver {
     settle()
   }
 
-  mutating func streamReset(_ id: ConnectionID, isRefused: Bool = false) {
+  mutating func streamReset(_ id: ConnectionID, isRefused: Bool) {
     shadows[id]?.streams -= 1
     pool.streamReset(id, isRefused: isRefused, now: now)
     settle()

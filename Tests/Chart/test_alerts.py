@@ -4,6 +4,7 @@ its page. helm/martlet/rules/martlet.yaml is the one source; the chart makes it 
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -321,12 +322,18 @@ CASES = {
 }
 
 
+def _tested(tests: list[dict], directory: Path) -> subprocess.CompletedProcess:
+    """What promtool finds when it plays these unit tests of the rules."""
+    path = directory / "tests.yaml"
+    path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": tests}))
+    return _promtool("test", "rules", path)
+
+
 def test_every_alert_has_its_case():
     assert {each["alert"] for each in ALERTS} == set(CASES)
 
 
 def test_a_replica_without_any_partition_is_idle_too(tmp_path):
-    path = tmp_path / "tests.yaml"
     others = 'job="martlet",instance="martlet-1:9464"'
     series = [
         (f"martlet_assigned_partitions{{{POD}}}", "0x60"),
@@ -344,8 +351,7 @@ def test_a_replica_without_any_partition_is_idle_too(tmp_path):
             }
         ],
     }
-    path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": [test]}))
-    checked = _promtool("test", "rules", path)
+    checked = _tested([test], tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -360,17 +366,11 @@ def _unit_test(alert: str, series: list[tuple[str, str]], expected: list[dict]) 
 def test_each_alert_fires_when_it_should_and_not_before(tmp_path):
     quiet = [_unit_test(alert, silent, []) for alert, (_, silent) in CASES.items()]
     loud = {alert: _unit_test(alert, firing, []) for alert, (firing, _) in CASES.items()}
-    path = tmp_path / "tests.yaml"
-
-    def run(tests: list[dict]) -> subprocess.CompletedProcess:
-        path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": tests}))
-        return _promtool("test", "rules", path)
-
-    silent = run(quiet)
+    silent = _tested(quiet, tmp_path)
     assert silent.returncode == 0, silent.stdout + silent.stderr
     # Every one of these must fail, as it expects no alert where there is one.
     for alert, test in loud.items():
-        fired = run([test])
+        fired = _tested([test], tmp_path)
         assert fired.returncode != 0, f"{alert} did not fire"
         assert f'alertname="{alert}"' in fired.stdout + fired.stderr
         assert "%!" not in fired.stdout, fired.stdout
@@ -414,7 +414,5 @@ def test_what_is_recorded_is_what_its_name_says(tmp_path):
             for record, samples in expected.items()
         ],
     }
-    path = tmp_path / "tests.yaml"
-    path.write_text(json.dumps({"rule_files": [str(SOURCE)], "evaluation_interval": "1m", "tests": [test]}))
-    checked = _promtool("test", "rules", path)
+    checked = _tested([test], tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr

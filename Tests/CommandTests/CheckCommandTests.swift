@@ -17,9 +17,10 @@ struct CheckCommandTests {
     try withFile(text) { path in CheckReport(file: path, environment: { _ in nil }) }
   }
 
-  private func report(keyFile: String) throws -> CheckReport {
+  private func report(keyFile: String, kafka members: String = "") throws -> CheckReport {
     let token = "{ keyFile: '\(keyFile)', keyId: 'ABC123DEFG', teamId: 'DEF123GHIJ' }"
-    return try report("{ kafka: { brokers: 'b:9092' }, apps: { a: { bundleId: 'com.example', token: \(token) } } }")
+    return try report(
+      "{ kafka: { brokers: 'b:9092', \(members) }, apps: { a: { bundleId: 'com.example', token: \(token) } } }")
   }
 
   @Test
@@ -41,9 +42,7 @@ struct CheckCommandTests {
   ])
   func whatKafkasClientsWouldRefuseIsTold(members: String, words: String) throws {
     let report = try withFile(SigningKey.generate().privatePEM()) { key in
-      let token = "{ keyFile: '\(key)', keyId: 'ABC123DEFG', teamId: 'DEF123GHIJ' }"
-      return try self.report(
-        "{ kafka: { brokers: 'b', \(members) }, apps: { a: { bundleId: 'com.example', token: \(token) } } }")
+      try self.report(keyFile: key, kafka: members)
     }
     #expect(report.exitCode == .configuration)
     #expect(report.text.contains("✗ kafka: librdkafka refuses the properties \(words)"), "\(report.text)")

@@ -91,12 +91,18 @@ import Wire
     #expect(!bench.machine.isSuspect(AppIndex(0)))
   }
 
-  @Test func anotherEnvironmentClearsTheSuspicion() {
-    var bench = MachineBench(apps: 1)
+  /// APNs has called every token of the first app bad.
+  private func benchWithASuspect() -> MachineBench {
+    var bench = MachineBench()
     bench.assign()
     bench.poll(app: 0, 150)
     bench.answerAll(.answered(Response(status: 400, reason: .badDeviceToken)))
     #expect(bench.machine.isSuspect(AppIndex(0)))
+    return bench
+  }
+
+  @Test func anotherEnvironmentClearsTheSuspicion() {
+    var bench = benchWithASuspect()
     var apps = bench.machine.apps
     bench.machine.update(apps: apps, at: bench.moment)
     #expect(bench.machine.isSuspect(AppIndex(0)))
@@ -111,11 +117,7 @@ import Wire
   }
 
   @Test func anAppThatIsRemovedIsSuspectNoMore() {
-    var bench = MachineBench(apps: 2)
-    bench.assign()
-    bench.poll(app: 0, 150)
-    bench.answerAll(.answered(Response(status: 400, reason: .badDeviceToken)))
-    #expect(bench.machine.isSuspect(AppIndex(0)))
+    var bench = benchWithASuspect()
     var apps = bench.machine.apps
     apps.remove(AppIndex(0))
     bench.machine.update(apps: apps, at: bench.moment)

@@ -87,8 +87,8 @@ final class LaneApp {
       case .unusable: pool.retire(id, now: now)
       }
     }
-    pool.demand(pending: pending.count - pendingHead, now: now)
-    if returnStale(now) { pool.demand(pending: pending.count - pendingHead, now: now) }
+    pool.demand(pending: pendingCount, now: now)
+    if returnStale(now) { pool.demand(pending: pendingCount, now: now) }
     perform(now)
     lane.wake(at: pool.nextDeadline)
   }
@@ -167,7 +167,8 @@ final class LaneApp {
 
   // MARK: What waits
 
-  private var hasPending: Bool { pendingHead < pending.count }
+  private var pendingCount: Int { pending.count - pendingHead }
+  private var hasPending: Bool { pendingCount > 0 }
 
   private func dropFirstPending() {
     pendingHead += 1
@@ -197,13 +198,13 @@ final class LaneApp {
   /// - Returns: whether any was.
   private func returnStale(_ now: Instant) -> Bool {
     guard hasPending else { return false }
-    let count = pending.count - pendingHead
+    let count = pendingCount
     if pool.unreachableUntil != nil { returnPending(SendFailure(pool.lastFailure)) }
     while hasPending, pending[pendingHead].since + lane.requestTimeout <= now {
       returnFirst(SendFailure(waitedFor: pool))
     }
     if hasPending { lane.wake(at: pending[pendingHead].since + lane.requestTimeout) }
-    return pending.count - pendingHead != count
+    return pendingCount != count
   }
 
   // MARK: Provider token
